@@ -1,0 +1,63 @@
+# Every check of .ci/run is a target here, so that what fails there fails here.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+export GOWORK := off
+
+# Each directory with a go.mod is a module of its own; the root comes last.
+MODULES := $(patsubst %/go.mod,%,$(wildcard */go.mod)) .
+in-each-module = for m in $(MODULES); do (cd $$m && echo "# $$m: $(1)" && $(1)); done
+
+# How long to fuzz each target. A count, not a duration: Go 1.26 now and then
+# reports the end of a duration as a failure of the target.
+FUZZTIME ?= 20000x
+# Which benchmarks to run.
+BENCH ?= .
+# The version that the next release will bear, set when it may break the API: a
+# new major version, or a new minor version while the major version is 0.
+NEXT :=
+
+TOOLS := bin/staticcheck bin/gofumpt bin/apiguard
+
+.NOTPARALLEL:
+.PHONY: help build test lint bench docs docs-check fuzz api check
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## compile all modules with and without cgo; bin/runfence is the result
+	@export CGO_ENABLED=0; $(call in-each-module,go build ./...)
+	@export CGO_ENABLED=1; $(call in-each-module,go build ./...)
+	go build -trimpath -o bin/runfence ./cmd/runfence
+
+test: build ## all tests: every scenario checked, then every module under the race detector
+	@find scenario/testdata -name '*.txt' -print0 | sort -z | xargs -0 -r -n 1 bin/runfence run --check
+	@$(call in-each-module,go test -race ./...)
+
+lint: $(TOOLS) ## vet (this platform and linux/arm64), staticcheck, gofumpt
+	@$(call in-each-module,go vet ./...)
+	@export GOOS=linux GOARCH=arm64 CGO_ENABLED=0; $(call in-each-module,go vet ./...)
+	@$(call in-each-module,$(CURDIR)/bin/staticcheck ./...)
+	@bad=$$(bin/gofumpt -l .); if [ -n "$$bad" ]; then echo "not in gofumpt style; run bin/gofumpt -w on:"; echo "$$bad"; exit 1; fi
+
+bench: ## the peers side by side (BENCH=regexp chooses)
+	cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+docs: ## write the generated parts of docs/ anew
+	go run ./docs/gen
+
+docs-check: ## fail if the generated parts of docs/ are out of date
+	go run ./docs/gen -check
+
+fuzz: ## fuzz every target for a short while (FUZZTIME=20000x, or a duration)
+	@FUZZTIME=$(FUZZTIME) bash tools/fuzz.sh
+
+api: bin/apiguard ## fail if the public API breaks what the last release promised
+	bin/apiguard -next '$(NEXT)' .
+
+check: lint docs-check api fuzz test ## everything that CI checks
+
+$(TOOLS) &: tools/go.mod tools/go.sum $(wildcard tools/apiguard/*.go)
+	mkdir -p bin
+	cd tools && go build -o ../bin/ tool ./apiguard
+	touch $(TOOLS)

@@ -6,7 +6,7 @@ export GOWORK := off
 
 # Each directory with a go.mod is a module of its own; the root comes last.
 MODULES := $(patsubst %/go.mod,%,$(wildcard */go.mod)) .
-in-each-module = for m in $(MODULES); do (cd $$m && echo "# $$m: $(1)" && $(1)); done
+in-each-module = for m in $(MODULES); do (cd $$m && echo "== $$m: $(1)" && $(1)); done
 
 # How long to fuzz each target. A count, not a duration: Go 1.26 now and then
 # reports the end of a duration as a failure of the target.
@@ -26,8 +26,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## compile all modules with and without cgo; bin/runfence is the result
-	@export CGO_ENABLED=0; $(call in-each-module,go build ./...)
-	@export CGO_ENABLED=1; $(call in-each-module,go build ./...)
+	@export CGO_ENABLED=0; $(call in-each-module,go build -o /dev/null ./...)
+	@export CGO_ENABLED=1; $(call in-each-module,go build -o /dev/null ./...)
 	go build -trimpath -o bin/runfence ./cmd/runfence
 
 test: build ## all tests: every scenario checked, then every module under the race detector

@@ -11,8 +11,8 @@ while read -r word package _; do
 	Fuzz*) names+=("$word") ;;
 	ok)
 		for name in "${names[@]}"; do
-			echo "# $package $name"
-			timeout 10m go test -run '^$' -fuzz "^$name\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x "$package"
+			echo "== $package $name"
+			timeout 10m go test -run '^$' -fuzz "^$name\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 100x "$package" </dev/null
 			targets=$((targets + 1))
 		done
 		names=()

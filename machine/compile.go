@@ -1,0 +1,716 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"go/token"
+	"strings"
+)
+
+// Positions of the named parts of a compiled machine. They are dense and
+// stable for one [Rules] value, and mean nothing in another.
+type (
+	StateID uint16
+	EventID uint16
+	FactID  uint16
+	// RowID counts rows per from-state: a row from three states is three.
+	RowID uint16
+	// CallID is the position of a command's name among the Rules' commands.
+	CallID uint16
+)
+
+// inFlightMark joins a state and a row: the state while the row's command is
+// out. It is not a legal character of either.
+const inFlightMark = "▸"
+
+// DefinitionError says what is wrong with a Definition and where.
+type DefinitionError struct {
+	Machine string
+	Row     string // empty if the fault is not in a row
+	Field   string // guard, command, then[1].do, …
+	Msg     string
+	Offset  int64 // byte offset in the file, if read from one; else 0
+}
+
+// Error returns "machine/row: field: message".
+func (e *DefinitionError) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Machine)
+	if e.Row != "" {
+		b.WriteString("/" + e.Row)
+	}
+	if e.Field != "" {
+		b.WriteString(": " + e.Field)
+	}
+	b.WriteString(": " + e.Msg)
+	if e.Offset > 0 {
+		fmt.Fprintf(&b, " (byte %d)", e.Offset)
+	}
+	return b.String()
+}
+
+// Machine is one compiled Definition. It is immutable and safe for concurrent use.
+type Machine struct {
+	def     *Definition
+	id      MachineID
+	rules   *Rules
+	states  map[string]StateID
+	events  map[string]EventID
+	facts   map[string]FactID
+	factTy  []Type
+	argTy   [][]Type
+	ident   []FactID
+	rows    []row
+	cells   []cell // state*len(events)+event
+	initial StateID
+
+	maxArgs, maxCall int
+	// held: some row is accepted while a command is in flight.
+	hasInFlightRows bool
+	// careful: a step may have to be undone, for a count out of range or an
+	// opaque function that panics.
+	careful bool
+}
+
+// cell lists the rows of one state and event, in order.
+type cell struct {
+	rows  []*row
+	views []*view
+}
+
+type rowKind uint8
+
+const (
+	transition rowKind = iota
+	refusal
+	deferral
+)
+
+type row struct {
+	id     string
+	idx    RowID
+	def    int // position in Definition.Rows
+	from   StateID
+	ev     EventID
+	during *row // accepted while during's command is in flight
+	kind   rowKind
+	reason Reason
+
+	guard     boolFn // nil: always
+	guardText string
+	before    []updateFn
+	with      []send
+	hasCall   bool
+	call      CallID
+	callArgs  []valueFn
+	callTy    []Type
+	targets   [NumOutcomes][]*target
+	// plain rows touch only their own instance: no With, no Emit, no views.
+	plain    bool
+	inFlight []cell // per event, nil if no row is accepted during this row's command
+	cell     *cell
+}
+
+type target struct {
+	idx    uint8
+	when   boolFn
+	to     StateID
+	do     []updateFn
+	doFunc func(Facts)
+	with   []send
+	emit   []send
+	code   valueFn
+	ret    valueFn
+	reason Reason
+}
+
+type send struct {
+	self    bool
+	peer    MachineID
+	ref     FactID
+	byRef   bool
+	ev      EventID
+	args    []valueFn
+	printed string
+}
+
+type view struct {
+	name string
+	ty   Type
+	eval valueFn
+}
+
+// Rules is a compiled set of Definitions: everything a world needs to run by.
+// It is immutable and safe for concurrent use; a process may hold many.
+type Rules struct {
+	machines []*Machine
+	byName   map[string]*Machine
+	calls    []string
+	callID   map[string]CallID
+	sorts    []string
+	sortID   map[string]int
+	reasons  []Reason
+	reasonID map[Reason]uint16
+	pools    []string
+	poolOf   []int // per machine; -1 for a single instance
+	hash     Hash
+	opaque   bool
+}
+
+// Compile checks the Definitions of one world and makes them runnable. It
+// refuses, with one [DefinitionError] for each fault, joined:
+// names that are unknown, doubled or of the wrong type; rows of a state and
+// event that leave a case open or can never be reached; a command without a
+// target for some outcome; states that cannot be reached or left; events no
+// row takes.
+func Compile(defs ...*Definition) (*Rules, error) {
+	c := &compiler{rules: &Rules{
+		byName: map[string]*Machine{}, callID: map[string]CallID{},
+		sortID: map[string]int{}, reasonID: map[Reason]uint16{},
+	}}
+	if len(defs) == 0 || len(defs) > 200 {
+		return nil, fmt.Errorf("%d definitions: want 1 to 200", len(defs))
+	}
+	pools := map[string]int{}
+	for i, d := range defs {
+		c.declare(MachineID(i), d)
+		p := -1
+		if d.Pool != "" {
+			var seen bool
+			if p, seen = pools[d.Pool]; !seen {
+				p = len(c.rules.pools)
+				pools[d.Pool] = p
+				c.rules.pools = append(c.rules.pools, d.Pool)
+			}
+		}
+		c.rules.poolOf = append(c.rules.poolOf, p)
+	}
+	if len(c.errs) == 0 {
+		for _, m := range c.rules.machines {
+			c.link(m)
+		}
+	}
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
+	}
+	c.jointsEnd()
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
+	}
+	c.rules.opaque = c.rules.Opaque()
+	c.rules.hash = hashRules(c.rules)
+	return c.rules, nil
+}
+
+// MustCompile is Compile for Definitions that are part of a program: it panics on a fault.
+func MustCompile(defs ...*Definition) *Rules {
+	r, err := Compile(defs...)
+	if err != nil {
+		panic("machine: " + err.Error())
+	}
+	return r
+}
+
+type compiler struct {
+	rules *Rules
+	errs  []error
+	m     *Machine
+	row   string
+	field string
+}
+
+func (c *compiler) fail(format string, args ...any) {
+	c.errs = append(c.errs, &DefinitionError{Machine: c.m.def.Name, Row: c.row, Field: c.field, Msg: fmt.Sprintf(format, args...)})
+}
+
+// declare reads names and types, so that machines can refer to one another in any order.
+func (c *compiler) declare(id MachineID, d *Definition) {
+	m := &Machine{
+		def: d, id: id, rules: c.rules,
+		states: map[string]StateID{}, events: map[string]EventID{}, facts: map[string]FactID{},
+	}
+	c.rules.machines = append(c.rules.machines, m)
+	c.m, c.row, c.field = m, "", ""
+	if !token.IsIdentifier(d.Name) || reserved[d.Name] {
+		c.fail("name %q: want an identifier that is not a word of the rules", d.Name)
+	}
+	if c.rules.byName[d.Name] != nil {
+		c.fail("two machines of this name")
+	}
+	c.rules.byName[d.Name] = m
+
+	c.field = "states"
+	if len(d.States) == 0 || len(d.States) > 1000 {
+		c.fail("%d states: want 1 to 1000", len(d.States))
+	}
+	for i, s := range d.States {
+		if _, dup := m.states[s.Name]; dup || s.Name == "" || strings.ContainsAny(s.Name, "|#:\n\"") || strings.Contains(s.Name, inFlightMark) || strings.TrimSpace(s.Name) != s.Name {
+			c.fail("state %q: want a fresh name without | # : %s quotes or outer spaces", s.Name, inFlightMark)
+		}
+		m.states[s.Name] = StateID(i)
+	}
+	c.field = "facts"
+	if len(d.Facts) > 64 {
+		c.fail("%d facts: at most 64", len(d.Facts))
+	}
+	for i, f := range d.Facts {
+		m.factTy = append(m.factTy, c.typed(f))
+		if _, dup := m.facts[f.Name]; dup || !token.IsIdentifier(f.Name) || reserved[f.Name] {
+			c.fail("fact %q: want a fresh identifier that is not a word of the rules", f.Name)
+		}
+		m.facts[f.Name] = FactID(i)
+	}
+	c.field = "events"
+	for i, e := range d.Events {
+		if _, dup := m.events[e.Name]; dup || !token.IsIdentifier(e.Name) {
+			c.fail("event %q: want a fresh identifier", e.Name)
+		}
+		m.events[e.Name] = EventID(i)
+		var tys []Type
+		if len(e.Args) > MaxArgs {
+			c.fail("event %s: %d arguments: at most %d", e.Name, len(e.Args), MaxArgs)
+		}
+		names := map[string]bool{}
+		for _, a := range e.Args {
+			if names[a.Name] || !token.IsIdentifier(a.Name) {
+				c.fail("event %s: argument %q: want a fresh identifier", e.Name, a.Name)
+			}
+			names[a.Name] = true
+			tys = append(tys, c.typed(a))
+		}
+		m.maxArgs = max(m.maxArgs, len(tys))
+		m.argTy = append(m.argTy, tys)
+	}
+	c.field = "identity"
+	if len(d.Identity) > MaxIdentity {
+		c.fail("%d facts: at most %d", len(d.Identity), MaxIdentity)
+	}
+	for _, n := range d.Identity {
+		f, ok := m.facts[n]
+		if !ok {
+			c.fail("%s", unknown("fact", n, m.facts))
+		}
+		m.ident = append(m.ident, f)
+	}
+}
+
+// reserved words cannot name machines or facts.
+var reserved = map[string]bool{
+	"true": true, "false": true, "none": true, "self": true, "state": true, "else": true,
+	"arg": true, "view": true, "res": true, "any": true, "count": true, "fresh": true,
+}
+
+func (c *compiler) typed(f Fact) Type {
+	t, err := ParseType(f.Type)
+	if err != nil {
+		c.fail("%s: %v", f.Name, err)
+	}
+	if t.Kind == ID {
+		if _, ok := c.rules.sortID[t.Name]; !ok {
+			c.rules.sortID[t.Name] = len(c.rules.sorts)
+			c.rules.sorts = append(c.rules.sorts, t.Name)
+		}
+	}
+	return t
+}
+
+// link compiles views and rows and checks the whole machine.
+func (c *compiler) link(m *Machine) {
+	c.m, c.row = m, ""
+	d := m.def
+	for i, ty := range m.factTy {
+		if ty.Kind == RefTo && c.rules.byName[ty.Name] == nil {
+			c.field = "facts"
+			c.fail("%s: no machine %q", d.Facts[i].Name, ty.Name)
+		}
+	}
+	views := map[string]*view{}
+	for _, v := range d.Views {
+		c.field = "views"
+		if views[v.Name] != nil || !token.IsIdentifier(v.Name) {
+			c.fail("view %q: want a fresh identifier", v.Name)
+		}
+		views[v.Name] = c.view(v)
+	}
+	m.cells = make([]cell, len(d.States)*len(d.Events))
+	ids := map[string]int{}
+	byRowFrom := map[string]*row{} // "state▸row"
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		c.row, c.field = r.ID, "id"
+		if !token.IsIdentifier(strings.ReplaceAll(r.ID, "-", "_")) {
+			c.fail("%q: want letters, digits, _ and -", r.ID)
+		}
+		if _, dup := ids[r.ID]; dup {
+			c.fail("two rows of this id")
+		}
+		ids[r.ID] = i
+		c.field = "event"
+		ev, ok := m.events[r.Event]
+		if !ok {
+			c.fail("%s", unknown("event", r.Event, m.events))
+			continue
+		}
+		c.field = "from"
+		froms := strings.Split(r.From, "|")
+		for _, f := range froms {
+			name, during, isDuring := strings.Cut(f, inFlightMark)
+			from, ok := m.states[name]
+			if !ok {
+				c.fail("%s", unknown("state", name, m.states))
+				continue
+			}
+			n := row{id: r.ID, idx: RowID(len(m.rows)), def: i, from: from, ev: ev}
+			if isDuring {
+				n.during = &row{id: during} // resolved below, when every row is known
+				m.hasInFlightRows = true
+			}
+			m.rows = append(m.rows, n)
+			byRowFrom[name+inFlightMark+r.ID] = nil
+		}
+	}
+	if len(m.rows) >= 1<<15 {
+		c.row, c.field = "", "rows"
+		c.fail("too many rows")
+	}
+	for i := range m.rows {
+		r := &m.rows[i]
+		byRowFrom[d.States[r.from].Name+inFlightMark+r.id] = r
+	}
+	// Cells first: a row's expressions index the views of its cell.
+	for i := range m.rows {
+		r := &m.rows[i]
+		c.row, c.field = r.id, "from"
+		if r.during != nil {
+			of := byRowFrom[d.States[r.from].Name+inFlightMark+r.during.id]
+			if of == nil || d.Rows[of.def].Command == "" {
+				c.fail("no row %q with a command from %q", r.during.id, d.States[r.from].Name)
+				r.during = nil
+				continue
+			}
+			r.during = of
+			if of.inFlight == nil {
+				of.inFlight = make([]cell, len(d.Events))
+			}
+			r.cell = &of.inFlight[r.ev]
+		} else {
+			r.cell = &m.cells[int(r.from)*len(d.Events)+int(r.ev)]
+		}
+		r.cell.rows = append(r.cell.rows, r)
+	}
+	for i := range m.rows {
+		if m.rows[i].cell != nil {
+			c.compileRow(&m.rows[i], &d.Rows[m.rows[i].def], views)
+		}
+	}
+	if len(c.errs) > 0 {
+		return
+	}
+	for i := range m.cells {
+		c.closed(&m.cells[i])
+	}
+	for i := range m.rows {
+		for j := range m.rows[i].inFlight {
+			c.closed(&m.rows[i].inFlight[j])
+		}
+	}
+	c.reachable()
+}
+
+func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
+	c.row = d.ID
+	x := &exprCompiler{c: c, m: c.m, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
+	c.field = "guard"
+	r.guardText = strings.TrimSpace(d.Guard)
+	if r.guardText != "" && r.guardText != "else" {
+		r.guard = x.boolText(r.guardText)
+	}
+	c.m.careful = c.m.careful || d.GuardFunc != nil || d.DoFunc != nil
+	if d.GuardFunc != nil {
+		g, f := r.guard, d.GuardFunc
+		if r.guardText == "else" {
+			c.fail("else and GuardFunc exclude each other")
+		}
+		r.guard = func(fr *frame) bool { return (g == nil || g(fr)) && f(fr.facts) }
+		if r.guardText == "" {
+			r.guardText = "(opaque)"
+		}
+	}
+	kinds := 0
+	for _, is := range []bool{d.Refuse != "", d.Defer, len(d.Then) > 0} {
+		if is {
+			kinds++
+		}
+	}
+	c.field = ""
+	if kinds != 1 {
+		c.fail("want one of refuse, defer and then")
+		return
+	}
+	if d.Refuse != "" || d.Defer {
+		if d.Command != "" || d.Before != "" || len(d.With) > 0 || d.DoFunc != nil {
+			c.fail("a row that refuses or defers does nothing else")
+		}
+		r.kind, r.reason = refusal, d.Refuse
+		if d.Defer {
+			r.kind = deferral
+		} else {
+			c.reason(d.Refuse)
+		}
+		return
+	}
+	if c.m.def.States[r.from].Terminal {
+		c.fail("%q is terminal: only refusals", c.m.def.States[r.from].Name)
+	}
+	c.field = "before"
+	r.before = x.updates(d.Before)
+	c.field = "with"
+	r.with = x.sends(d.With)
+	if d.Command != "" {
+		c.field = "command"
+		if r.during != nil {
+			c.fail("a row taken while a command is in flight has none of its own")
+		}
+		r.hasCall = true
+		x.command(r, d.Command)
+	} else if d.Before != "" || len(d.With) > 0 {
+		c.fail("before and with belong to a row with a command; use then")
+	}
+	r.plain = len(r.with) == 0 && len(r.cell.views) == 0
+	var later []*target // targets for every outcome not named
+	for i := range d.Then {
+		t := &d.Then[i]
+		field := func(f string) { c.field = fmt.Sprintf("then[%d].%s", i, f) }
+		tg := &target{idx: uint8(i), to: r.from, doFunc: d.DoFunc, reason: t.Error}
+		field("to")
+		if t.To != "" {
+			to, ok := c.m.states[t.To]
+			if !ok {
+				c.fail("%s", unknown("state", t.To, c.m.states))
+			}
+			tg.to = to
+			if r.during != nil && to != r.from {
+				c.fail("a row taken in flight stays where it is")
+			}
+		}
+		x.settling = r.hasCall
+		field("when")
+		if t.When != "" {
+			tg.when = x.boolText(t.When)
+		}
+		field("do")
+		tg.do = x.updates(t.Do)
+		field("with")
+		tg.with = x.sends(t.With)
+		field("emit")
+		tg.emit = x.sends(t.Emit)
+		field("code")
+		if t.Code != "" {
+			tg.code = x.valueText(t.Code, Type{Kind: Code})
+		}
+		field("return")
+		if t.Return != "" {
+			tg.ret, _ = x.anyText(t.Return)
+		}
+		x.settling = false
+		if t.Error != "" {
+			c.reason(t.Error)
+		}
+		if len(tg.with) > 0 || len(tg.emit) > 0 {
+			r.plain = false
+		}
+		field("on")
+		if strings.TrimSpace(t.On) == "" {
+			later = append(later, tg)
+			continue
+		}
+		if !r.hasCall && strings.TrimSpace(t.On) != "ok" {
+			c.fail("a row without a command has only the outcome ok")
+		}
+		for _, name := range strings.Fields(t.On) {
+			o, err := ParseOutcome(name)
+			if err != nil {
+				c.fail("%v", err)
+				continue
+			}
+			r.targets[o] = append(r.targets[o], tg)
+		}
+	}
+	if len(r.cell.views) > MaxViews {
+		c.field = "guard"
+		c.fail("rows of this state and event read %d views: at most %d", len(r.cell.views), MaxViews)
+	}
+	r.plain = r.plain && len(r.cell.views) == 0
+	c.field = "then"
+	n := 1
+	if r.hasCall {
+		n = NumOutcomes
+	}
+	used := false
+	for o := range n {
+		if r.targets[o] == nil {
+			r.targets[o] = later
+			used = used || len(later) > 0
+		}
+		ts := r.targets[o]
+		if len(ts) == 0 {
+			c.fail("no target for outcome %s", Outcome(o))
+			continue
+		}
+		for i, t := range ts {
+			if last := i == len(ts)-1; last != (t.when == nil) {
+				c.fail("outcome %s: every target but the last has a when, and the last has none", Outcome(o))
+				break
+			}
+		}
+	}
+	if len(later) > 0 && !used {
+		c.fail("a target without on is never used: every outcome is named")
+	}
+}
+
+func (c *compiler) reason(r Reason) {
+	if _, ok := c.rules.reasonID[r]; !ok {
+		c.rules.reasonID[r] = uint16(len(c.rules.reasons))
+		c.rules.reasons = append(c.rules.reasons, r)
+	}
+}
+
+// closed checks that the rows of one state and event leave no case open.
+func (c *compiler) closed(cl *cell) {
+	for i, r := range cl.rows {
+		c.row, c.field = r.id, "guard"
+		last := i == len(cl.rows)-1
+		switch {
+		case r.guard == nil && !last:
+			c.fail("row %s after it can never be chosen", cl.rows[i+1].id)
+		case r.guard != nil && last && !(i == 1 && c.complements(cl.rows[0], r)):
+			c.fail("the last row of %q and %s must take what is left: guard else", c.m.def.States[r.from].Name, c.m.def.Events[r.ev].Name)
+		case r.guardText == "else" && i == 0:
+			c.fail("else without a row before it")
+		}
+	}
+}
+
+func (c *compiler) complements(a, b *row) bool {
+	x, err1 := ParseExpr(a.guardText)
+	y, err2 := ParseExpr(b.guardText)
+	if err1 != nil || err2 != nil {
+		return false
+	}
+	return x.Op == OpNot && x.Args[0].equal(y) || y.Op == OpNot && y.Args[0].equal(x)
+}
+
+// reachable checks that every state can be reached and left and every event is taken somewhere.
+func (c *compiler) reachable() {
+	m := c.m
+	c.row = ""
+	seen := make([]bool, len(m.def.States))
+	seen[0] = true
+	for again := true; again; {
+		again = false
+		for i := range m.rows {
+			r := &m.rows[i]
+			if !seen[r.from] {
+				continue
+			}
+			for _, ts := range r.targets {
+				for _, t := range ts {
+					if !seen[t.to] {
+						seen[t.to], again = true, true
+					}
+				}
+			}
+		}
+	}
+	leaves := make([]bool, len(m.def.States))
+	taken := make([]bool, len(m.def.Events))
+	for i := range m.rows {
+		r := &m.rows[i]
+		taken[r.ev] = true
+		for _, ts := range r.targets {
+			for _, t := range ts {
+				if t.to != r.from {
+					leaves[r.from] = true
+				}
+			}
+		}
+	}
+	c.field = "states"
+	for i, s := range m.def.States {
+		if !seen[i] {
+			c.fail("%q cannot be reached from %q", s.Name, m.def.States[0].Name)
+		}
+		if !leaves[i] && !s.Terminal && len(m.def.States) > 1 {
+			c.fail("no row leaves %q: mark it terminal", s.Name)
+		}
+	}
+	c.field = "events"
+	for i, e := range m.def.Events {
+		if !taken[i] {
+			c.fail("%s: no row takes it", e.Name)
+		}
+	}
+}
+
+// jointsEnd checks that events taken along need no command, and take along no
+// others without end: a joint step is over when it returns.
+func (c *compiler) jointsEnd() {
+	type node struct {
+		m  MachineID
+		ev EventID
+	}
+	next := map[node][]node{}
+	for _, m := range c.rules.machines {
+		c.m = m
+		for i := range m.rows {
+			r := &m.rows[i]
+			c.row, c.field = r.id, "with"
+			from := node{m.id, r.ev}
+			sends := append([]send(nil), r.with...)
+			for _, ts := range r.targets {
+				for _, t := range ts {
+					sends = append(sends, t.with...)
+				}
+			}
+			for _, s := range sends {
+				if s.self {
+					c.fail("%s: an instance cannot take itself along; emit it", s.printed)
+				}
+				for _, x := range c.rules.machines[s.peer].rows {
+					if x.ev == s.ev && x.hasCall {
+						c.fail("%s: row %s of it has a command", s.printed, x.id)
+						break
+					}
+				}
+				next[from] = append(next[from], node{s.peer, s.ev})
+			}
+		}
+	}
+	var depth func(n node, seen int) int
+	depth = func(n node, seen int) int {
+		if seen > maxJoint {
+			return seen
+		}
+		deepest := seen
+		for _, k := range next[n] {
+			deepest = max(deepest, depth(k, seen+1))
+		}
+		return deepest
+	}
+	for n := range next {
+		if d := depth(n, 1); d > maxJoint {
+			c.m, c.row, c.field = c.rules.machines[n.m], "", "with"
+			c.fail("%s takes along events more than %d deep, or in a circle", c.m.EventName(n.ev), maxJoint)
+		}
+	}
+}
+
+// unknown words an unknown name, with the nearest known one.
+func unknown[ID any](what, name string, known map[string]ID) string {
+	names := make([]string, 0, len(known))
+	for n := range known {
+		names = append(names, n)
+	}
+	return Unknown(what, name, names)
+}

@@ -1,0 +1,416 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Performer carries out commands. A panic becomes the outcome [Panicked].
+//
+// The context marks its origin: firing an event of the same world through it,
+// or through one made from it, is [ErrReentrant] at once. The Command is valid
+// until Perform returns. The world's lock is not held, so Perform may be called
+// for several instances at the same time.
+type Performer interface {
+	Perform(ctx context.Context, c *Command) Result
+}
+
+// PerformerFunc is a function as a [Performer].
+type PerformerFunc func(ctx context.Context, c *Command) Result
+
+// Perform calls f.
+func (f PerformerFunc) Perform(ctx context.Context, c *Command) Result { return f(ctx, c) }
+
+// DriverConfig sets up a [Driver].
+type DriverConfig struct {
+	Performer Performer
+	// Bound ends the wait for a busy instance when the caller's context has
+	// no deadline; 0 means 30 s. It is what keeps a command that fires at
+	// its own world past its context from waiting for ever.
+	Bound time.Duration
+	// Sites records where in the host's code each event was fired from. It
+	// costs about a microsecond an event.
+	Sites bool
+}
+
+// Driver puts a lock and a backend to a [World]: the level hosts use. All
+// methods are safe for concurrent use. The lock is not held while a command is
+// carried out.
+type Driver struct {
+	mu     sync.Mutex
+	w      *World
+	config DriverConfig
+
+	// changed is closed and replaced when something settles while waiting > 0.
+	changed chan struct{}
+	waiting int
+	// pumping lists the roots whose operations some goroutine is carrying on.
+	pumping []Ref
+	cmds    [][]Command // per machine and slot: stable while in flight
+	ctx     *commandContext
+}
+
+// NewDriver drives w, which nobody else may use from now on.
+func NewDriver(w *World, c DriverConfig) (*Driver, error) {
+	if c.Performer == nil {
+		return nil, errNilPerformer
+	}
+	if c.Bound == 0 {
+		c.Bound = 30 * time.Second
+	}
+	d := &Driver{w: w, config: c, changed: make(chan struct{})}
+	for i := range w.rules.machines {
+		d.cmds = append(d.cmds, make([]Command, w.capacity(MachineID(i))))
+	}
+	return d, nil
+}
+
+// Reply is what a host operation reports: of the transition of its own instance.
+type Reply struct {
+	State StateID
+	Row   RowID
+	// Code and Value are the target's Code and Return.
+	Code  int32
+	Value uint64
+}
+
+// Fire lets an event happen to an instance and carries the host operation it
+// starts on to its end: the row's command, and every event that its steps emit.
+//
+// Errors: [*RefusalError] if the event is refused, and nothing changed;
+// [*FailureError] if the instance's own last target names a failure;
+// [ErrReentrant]; [*BusyError] if the instance, or one that an emitted event is
+// for, stays busy; [*HoleError] if the rules have no way on.
+func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) (Reply, error) {
+	if isOrigin(ctx, d) {
+		return Reply{}, fmt.Errorf("%s: %w", d.w.rules.eventName(ref, ev), ErrReentrant)
+	}
+	var site uintptr
+	if d.config.Sites {
+		site = callSite()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := pump{d: d, ctx: ctx, root: ref}
+	if d.w.HasNext(ref) && !d.isPumping(ref) {
+		// An earlier caller gave up half-way: its operation goes first.
+		if err := p.run(); err != nil {
+			return p.reply, err
+		}
+		p = pump{d: d, ctx: ctx, root: ref}
+	}
+	for {
+		d.w.site = site
+		s := d.w.Issue(ref, ev, args...)
+		d.w.site = 0
+		if s.Status == Deferred {
+			if err := p.wait(s); err != nil {
+				return Reply{}, err
+			}
+			continue
+		}
+		if s.Status == StepRefused {
+			return Reply{State: s.State, Row: s.Row}, d.w.refusalError(s)
+		}
+		d.pumping = append(d.pumping, ref)
+		defer d.donePumping(ref)
+		if err := p.carryOut(s); err != nil {
+			return p.reply, err
+		}
+		return p.reply, p.run()
+	}
+}
+
+// Resume carries on an operation that was left half-way by a caller whose
+// wait ended. It does nothing if there is none.
+func (d *Driver) Resume(ctx context.Context, root Ref) (Reply, error) {
+	if isOrigin(ctx, d) {
+		return Reply{}, fmt.Errorf("resume %s: %w", d.w.rules.RefName(root), ErrReentrant)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := pump{d: d, ctx: ctx, root: root}
+	if d.isPumping(root) {
+		return Reply{}, nil
+	}
+	d.pumping = append(d.pumping, root)
+	defer d.donePumping(root)
+	err := p.run()
+	return p.reply, err
+}
+
+// Drop ends the occupancy of an instance in a terminal state; see [World.Drop].
+func (d *Driver) Drop(ref Ref) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.w.Drop(ref)
+	if s.Status == StepRefused {
+		return d.w.refusalError(s)
+	}
+	d.wake()
+	return nil
+}
+
+func (d *Driver) isPumping(root Ref) bool {
+	for _, r := range d.pumping {
+		if r == root {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Driver) donePumping(root Ref) {
+	for i, r := range d.pumping {
+		if r == root {
+			d.pumping = append(d.pumping[:i], d.pumping[i+1:]...)
+			return
+		}
+	}
+}
+
+// pump carries one host operation on. Its methods are called with the lock held.
+type pump struct {
+	d     *Driver
+	ctx   context.Context
+	root  Ref
+	reply Reply
+	fail  *FailureError
+	timer *time.Timer
+}
+
+// run takes the operation's queued events until there are none.
+func (p *pump) run() error {
+	d := p.d
+	for {
+		s := d.w.Next(p.root)
+		if s == nil {
+			if p.fail != nil {
+				return p.fail
+			}
+			return nil
+		}
+		switch s.Status {
+		case Deferred:
+			if err := p.wait(s); err != nil {
+				return err
+			}
+		case StepRefused:
+			return &HoleError{Refusal: d.w.refusalError(s)}
+		default:
+			if err := p.carryOut(s); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// carryOut performs the command of a step, if it has one, and settles it.
+func (p *pump) carryOut(s *Step) error {
+	d := p.d
+	if s.Status == InFlight {
+		ref := s.Ref
+		c := &d.cmds[ref.Machine][ref.Slot]
+		*c = s.Command
+		ctx := d.commandContext(p.ctx)
+		res, caught := d.perform(ctx, c)
+		for {
+			s = d.w.Settle(ref, res)
+			if s.Status != Deferred {
+				break
+			}
+			if err := p.wait(s); err != nil {
+				return err
+			}
+		}
+		if s.Status != Accepted {
+			return &HoleError{Refusal: d.w.refusalError(s), Settling: true}
+		}
+		p.note(s, caught)
+	} else {
+		p.note(s, nil)
+	}
+	d.wake()
+	return nil
+}
+
+// note keeps what the operation's own instance reports.
+func (p *pump) note(s *Step, caught any) {
+	if s.Ref != p.root {
+		return
+	}
+	p.reply = Reply{State: s.State, Row: s.Row, Code: s.Code, Value: s.Return}
+	p.fail = nil
+	if s.Reason != "" {
+		p.fail = &FailureError{rules: p.d.w.rules, Ref: s.Ref, State: s.State, Event: s.Event, Reason: s.Reason, Code: s.Code, Panic: caught, row: s.Row}
+	}
+}
+
+// perform carries out a command with the lock released.
+func (d *Driver) perform(ctx context.Context, c *Command) (res Result, caught any) {
+	done := false
+	d.mu.Unlock()
+	defer func() {
+		if !done {
+			caught = recover()
+			res = Result{Outcome: Panicked}
+		}
+		d.mu.Lock()
+		if !done && caught == nil {
+			// runtime.Goexit: nobody comes back to settle.
+			d.w.Settle(c.Ref, res)
+			d.wake()
+		}
+	}()
+	res = d.config.Performer.Perform(ctx, c)
+	done = true
+	return res, nil
+}
+
+// wait lets go of the lock until something settles.
+func (p *pump) wait(s *Step) error {
+	d := p.d
+	where, ev := d.w.rules.RefName(s.Ref)+" in state "+d.w.StateName(s.Ref), d.w.rules.eventName(s.Ref, s.Event)
+	changed := d.changed
+	d.waiting++
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		d.waiting--
+	}()
+	var bound <-chan time.Time
+	if _, ends := p.ctx.Deadline(); !ends {
+		if p.timer == nil {
+			p.timer = time.NewTimer(d.config.Bound)
+		}
+		bound = p.timer.C
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-p.ctx.Done():
+		return &BusyError{Where: where, Event: ev, Cause: context.Cause(p.ctx)}
+	case <-bound:
+		return &BusyError{Where: where, Event: ev}
+	}
+}
+
+// wake lets those who wait look again. The lock is held.
+func (d *Driver) wake() {
+	if d.waiting > 0 {
+		close(d.changed)
+		d.changed = make(chan struct{})
+	}
+}
+
+// View calls f with the world, under the lock. f must not keep w, change it,
+// or call the driver.
+func (d *Driver) View(f func(w *World)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(d.w)
+}
+
+// State returns the instance's control state and whether a command is in
+// flight; ok is false for a Ref that is stale or names nothing.
+func (d *Driver) State(ref Ref) (s StateID, inFlight, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.w.State(ref)
+}
+
+// Fact returns the value of a fact; ok is false for a Ref that is stale or
+// names nothing.
+func (d *Driver) Fact(ref Ref, f FactID) (v uint64, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.w.Fact(ref, f)
+}
+
+// Can reports whether the event would be accepted at this instant.
+func (d *Driver) Can(ref Ref, ev EventID, args ...uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.w.Can(ref, ev, args...)
+}
+
+// Available lists the events that the instance's state accepts by some row.
+func (d *Driver) Available(ref Ref) []EventID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.w.Available(ref)
+}
+
+// Ref returns the current occupant of a slot; see [World.Ref].
+func (d *Driver) Ref(m MachineID, slot int) Ref {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.w.Ref(m, slot)
+}
+
+// Available lists the events that the instance's state accepts by some row.
+func (w *World) Available(ref Ref) []EventID {
+	if !w.current(ref) {
+		return nil
+	}
+	h := w.header(ref.Machine, ref.Slot)
+	during := NoRowID
+	if h.flight != 0 {
+		during = RowID(h.flight - 1)
+	}
+	return w.rules.machines[ref.Machine].Accepts(h.state, during)
+}
+
+func (r *Rules) eventName(ref Ref, ev EventID) string {
+	if int(ref.Machine) >= len(r.machines) {
+		return "(no machine)"
+	}
+	return r.machines[ref.Machine].EventName(ev)
+}
+
+// commandContext marks a context with the driver or instance, a pointer, whose
+// command it was made for.
+type commandContext struct {
+	context.Context
+	owner any
+}
+
+// Value answers for the owner and asks the parent for the rest.
+func (c *commandContext) Value(key any) any {
+	if key == c.owner {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// isOrigin reports whether ctx comes from a command of owner.
+func isOrigin(ctx context.Context, owner any) bool {
+	return ctx != context.Background() && ctx.Value(owner) != nil
+}
+
+// commandContext returns ctx marked. The last one is kept, since hosts fire
+// with the same context again and again.
+func (d *Driver) commandContext(ctx context.Context) *commandContext {
+	if d.ctx != nil && d.ctx.Context == ctx {
+		return d.ctx
+	}
+	c := &commandContext{Context: ctx, owner: d}
+	if reflect.TypeOf(ctx).Comparable() {
+		d.ctx = c
+	}
+	return c
+}
+
+// callSite returns the first program counter outside this package and the
+// façades that ask for sites.
+func callSite() uintptr {
+	var pcs [1]uintptr
+	if runtime.Callers(3, pcs[:]) == 0 {
+		return 0
+	}
+	return pcs[0]
+}

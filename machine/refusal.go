@@ -1,0 +1,302 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors of the host level, matched with errors.Is.
+const (
+	// ErrRefused is matched by every [RefusalError].
+	ErrRefused Reason = "refused"
+	// ErrReentrant: an event was fired through the context of a command of the
+	// same world. It would wait for itself.
+	ErrReentrant Reason = "fired from inside a command of the same world"
+	// ErrBusy: the instance did not become ready within the caller's context or
+	// the driver's bound. Nothing changed; the event may be fired again.
+	ErrBusy Reason = "busy"
+	// ErrRuleHole is matched by every [HoleError]: the rules have no way on.
+	ErrRuleHole Reason = "hole in the rules"
+	// ErrStale is matched by a RefusalError for a reference whose occupancy ended.
+	ErrStale Reason = "stale reference"
+	// ErrBadArgument is matched by a RefusalError for arguments of the wrong type or number.
+	ErrBadArgument Reason = "bad argument"
+	// ErrQueueFull is matched by a RefusalError for a step that emits more events than the queue holds.
+	ErrQueueFull Reason = "queue full"
+	// ErrOutOfRange is matched by a RefusalError for a step that would push a fact past its type.
+	ErrOutOfRange Reason = "fact out of range"
+	// ErrNotTerminal is matched by a RefusalError for a drop of an instance that is not in a terminal state.
+	ErrNotTerminal Reason = "not in a terminal state"
+)
+
+// RefusalError says that an event was refused and nothing changed. It names
+// the machine, the instance, its state, the event, each guard that said no and
+// what the state accepts. errors.Is matches [ErrRefused], the row's [Reason],
+// and the sentinel of its Kind.
+type RefusalError struct {
+	rules *Rules
+	world string
+
+	Ref   Ref
+	State StateID
+	Event EventID
+	Kind  RefusalKind
+	// Reason is that of the refusing row, if any.
+	Reason Reason
+
+	during RowID
+	row    RowID
+	said   uint64
+	fact   int
+
+	by      Ref
+	byState StateID
+	byEvent EventID
+	byRow   RowID
+}
+
+func (w *World) refusalError(s *Step) *RefusalError {
+	return &RefusalError{
+		rules: w.rules, world: w.config.Name, Ref: s.Ref, State: s.State, Event: s.Event, Kind: s.Refusal, Reason: s.Reason,
+		during: s.During, row: s.Row, said: s.Said, fact: s.Fact, by: s.By, byState: s.ByState, byEvent: s.ByEvent, byRow: s.ByRow,
+	}
+}
+
+// RefusalError makes the error for a refused step. It returns nil if the step
+// was not refused.
+func (w *World) RefusalError(s *Step) error {
+	if s.Status != StepRefused && s.Status != Hole {
+		return nil
+	}
+	return w.refusalError(s)
+}
+
+// Is matches the sentinels and reasons listed at [RefusalError].
+func (e *RefusalError) Is(target error) bool {
+	r, ok := target.(Reason)
+	if !ok {
+		return false
+	}
+	switch r {
+	case ErrRefused:
+		return true
+	case ErrStale:
+		return e.Kind == StaleRef
+	case ErrBadArgument:
+		return e.Kind == BadArgument || e.Kind == BadRef
+	case ErrQueueFull:
+		return e.Kind == QueueFull
+	case ErrOutOfRange:
+		return e.Kind == OutOfRange
+	case ErrNotTerminal:
+		return e.Kind == NotTerminal
+	}
+	return r == e.Reason
+}
+
+// Row returns the id of the row that refused, or "".
+func (e *RefusalError) Row() string {
+	if m := e.machine(e.Ref); m != nil {
+		return m.RowID(e.row)
+	}
+	return ""
+}
+
+func (e *RefusalError) machine(r Ref) *Machine {
+	if int(r.Machine) >= len(e.rules.machines) {
+		return nil
+	}
+	return e.rules.machines[r.Machine]
+}
+
+// Guards returns the texts of the guards that said no, in order.
+func (e *RefusalError) Guards() []string {
+	m := e.machine(e.Ref)
+	if m == nil || int(e.Event) >= len(m.argTy) || e.Kind == StaleRef || e.Kind == BadRef {
+		return nil
+	}
+	var out []string
+	for i, r := range m.RowsOf(e.State, e.during, e.Event) {
+		if e.said&(1<<(uint(i)&63)) != 0 {
+			out = append(out, m.rows[r].guardText)
+		}
+	}
+	return out
+}
+
+// Accepts returns the names of the events that the state accepts.
+func (e *RefusalError) Accepts() []string {
+	m := e.machine(e.Ref)
+	if m == nil || e.Kind == StaleRef || e.Kind == BadRef {
+		return nil
+	}
+	var out []string
+	for _, ev := range m.Accepts(e.State, e.during) {
+		out = append(out, m.EventName(ev))
+	}
+	return out
+}
+
+// Error says all of it in one line.
+func (e *RefusalError) Error() string {
+	m := e.machine(e.Ref)
+	if m == nil {
+		return fmt.Sprintf("refused: no machine %d", e.Ref.Machine)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s refused", e.rules.RefName(e.Ref), m.EventName(e.Event))
+	switch e.Kind {
+	case StaleRef:
+		fmt.Fprintf(&b, ": stale reference: this occupancy has ended")
+		return b.String()
+	case BadRef:
+		if e.by == (Ref{}) && int(e.Ref.Machine) < len(e.rules.machines) {
+			b.WriteString(": a reference that the step needs names nothing")
+		}
+	}
+	at := m.StateName(e.State)
+	if e.during != NoRowID {
+		at = m.InFlightName(e.during)
+	}
+	fmt.Fprintf(&b, " in state %q", at)
+	if e.Reason != "" {
+		fmt.Fprintf(&b, ": %s", string(e.Reason))
+	}
+	switch e.Kind {
+	case NoRow:
+		b.WriteString(": no row takes it there")
+	case ByRow:
+		fmt.Fprintf(&b, " (row %s)", m.RowID(e.row))
+	case ByJoint:
+		bm := e.rules.machines[e.by.Machine]
+		fmt.Fprintf(&b, ": %s would have to take %s along, which refuses in state %q", e.rules.RefName(e.by), bm.EventName(e.byEvent), bm.StateName(e.byState))
+		if e.byRow != NoRowID {
+			fmt.Fprintf(&b, " (row %s)", bm.RowID(e.byRow))
+		}
+	case OutOfRange:
+		fmt.Fprintf(&b, ": fact %s would leave its range", m.def.Facts[e.fact].Name)
+	case BadArgument:
+		switch {
+		case int(e.Event) >= len(m.argTy):
+			b.WriteString(": no such event")
+		case e.fact >= len(m.argTy[e.Event]):
+			fmt.Fprintf(&b, ": want %d arguments", len(m.argTy[e.Event]))
+		default:
+			fmt.Fprintf(&b, ": argument %s is not of type %s", m.def.Events[e.Event].Args[e.fact].Name, m.argTy[e.Event][e.fact])
+		}
+	case QueueFull:
+		b.WriteString(": the queue is full")
+	case NotTerminal:
+		b.WriteString(": only an instance in a terminal state can be dropped")
+	case NotInFlight:
+		b.WriteString(": it has no command in flight")
+	}
+	if g := e.Guards(); len(g) > 0 {
+		fmt.Fprintf(&b, "; said no: %s", strings.Join(g, ", "))
+	}
+	if a := e.Accepts(); len(a) > 0 {
+		fmt.Fprintf(&b, "; accepts %s", strings.Join(a, ", "))
+	} else {
+		b.WriteString("; accepts nothing")
+	}
+	return b.String()
+}
+
+// RefName names an instance for readers: "fence[1]", or "fence[1]~2" for the
+// occupancy of generation 2.
+func (r *Rules) RefName(ref Ref) string {
+	if int(ref.Machine) >= len(r.machines) {
+		return "machine " + ref.local()
+	}
+	m := r.machines[ref.Machine]
+	s := m.def.Name
+	if m.def.Pool != "" {
+		s = fmt.Sprintf("%s[%d]", s, ref.Slot)
+	}
+	if ref.Gen > 0 {
+		s = fmt.Sprintf("%s~%d", s, ref.Gen)
+	}
+	return s
+}
+
+// FailureError says that a transition was taken and its target names a
+// failure: the instance moved. errors.Is matches the Reason.
+type FailureError struct {
+	rules *Rules
+
+	Ref    Ref
+	State  StateID // where the instance is now
+	Event  EventID
+	Reason Reason
+	// Code is what the target reports.
+	Code int32
+	// Panic is what the command panicked with, if it did.
+	Panic any
+	row   RowID
+}
+
+// Unwrap returns the Reason.
+func (e *FailureError) Unwrap() error { return e.Reason }
+
+// Error says all of it in one line.
+func (e *FailureError) Error() string {
+	m := e.rules.machines[e.Ref.Machine]
+	s := fmt.Sprintf("%s: %s: %s: now in state %q (row %s", e.rules.RefName(e.Ref), m.EventName(e.Event), string(e.Reason), m.StateName(e.State), m.RowID(e.row))
+	if e.Code != 0 {
+		s += fmt.Sprintf(", code %d", e.Code)
+	}
+	s += ")"
+	if e.Panic != nil {
+		s += fmt.Sprintf(": command panicked: %v", e.Panic)
+	}
+	return s
+}
+
+// HoleError says that the rules have no way on: an answer whose target
+// another instance refuses, or an emitted event that its addressee refuses.
+// It matches [ErrRuleHole] and wraps the refusal.
+type HoleError struct {
+	Refusal *RefusalError
+	// Settling: the command stays in flight, since its answer could not be taken.
+	Settling bool
+}
+
+// Is matches [ErrRuleHole].
+func (e *HoleError) Is(target error) bool { return target == ErrRuleHole }
+
+// Unwrap returns the refusal.
+func (e *HoleError) Unwrap() error { return e.Refusal }
+
+// Error says what could not be taken and why.
+func (e *HoleError) Error() string {
+	if e.Settling {
+		return "hole in the rules: an answer cannot be taken: " + e.Refusal.Error()
+	}
+	return "hole in the rules: an emitted event is not taken: " + e.Refusal.Error()
+}
+
+// BusyError says that an instance stayed busy for as long as the caller would
+// wait. It matches [ErrBusy] and wraps the context's error, if that ended the wait.
+type BusyError struct {
+	Where string // instance and state
+	Event string
+	Cause error // nil: the driver's bound
+}
+
+// Is matches [ErrBusy].
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
+// Unwrap returns the context's error.
+func (e *BusyError) Unwrap() error { return e.Cause }
+
+// Error says who is busy and what ended the wait.
+func (e *BusyError) Error() string {
+	why := "the driver's bound"
+	if e.Cause != nil {
+		why = e.Cause.Error()
+	}
+	return fmt.Sprintf("%s: %s: busy until %s", e.Where, e.Event, why)
+}
+
+var errNilPerformer = errors.New("machine: nil performer")

@@ -1,0 +1,629 @@
+package machine
+
+// Status says how a step ended.
+type Status uint8
+
+const (
+	// Accepted: a row was taken and nothing is outstanding.
+	Accepted Status = iota
+	// InFlight: a row was chosen; its command is in [Step.Command] and its
+	// answer is due at [World.Settle].
+	InFlight
+	// StepRefused: nothing changed. [Step.Refusal] says why.
+	StepRefused
+	// Deferred: nothing changed; the event must wait for the instance to
+	// settle, or to leave a state that defers it.
+	Deferred
+	// Hole: the answer's target takes along an instance that refuses, or leaves
+	// the range of a fact. Nothing changed and the command is still in flight:
+	// the rules are wrong.
+	Hole
+)
+
+var statusNames = [...]string{"accepted", "in flight", "refused", "deferred", "hole in the rules"}
+
+// String names the status.
+func (s Status) String() string { return statusNames[s] }
+
+// Command is a call for the backend.
+type Command struct {
+	// Ref is the instance whose command it is.
+	Ref  Ref
+	Call CallID
+	// Args are as the row computed them when it was chosen.
+	Args [MaxArgs]uint64
+	N    int
+	// Seq of the issue.
+	Seq uint64
+}
+
+// Step is the account of one step. The pointer that [World.Issue],
+// [World.Settle] and [World.Next] return is valid until the next of them.
+type Step struct {
+	Status  Status
+	Ref     Ref
+	Root    Ref
+	Event   EventID
+	Row     RowID
+	Target  uint8
+	From    StateID
+	State   StateID // after the step
+	Command Command
+	Seq     uint64
+
+	// Code, Return and Reason are what the target reports.
+	Code   int32
+	Return uint64
+	Reason Reason
+
+	Refusal RefusalKind
+	// Said has a bit for each row of the state and event whose guard said no,
+	// in order.
+	Said uint64
+	// By is the instance that refused, with its state, event and row, if the
+	// refusal came from one taken along.
+	By      Ref
+	ByState StateID
+	ByEvent EventID
+	ByRow   RowID
+	// Fact is the fact that would leave its range, or the argument that is wrong.
+	Fact int
+	// During is the row in flight when the event came; NoRowID if none.
+	During RowID
+}
+
+// Issue fires an event at an instance from outside. The row is chosen and, if
+// it has no command, taken whole. If it has one, the instance is in flight and
+// the answer must be given to [World.Settle].
+func (w *World) Issue(ref Ref, ev EventID, args ...uint64) *Step {
+	if w.rules.opaque {
+		defer w.unwind()
+	}
+	w.issue(ref, ev, args, origin{root: ref})
+	w.commit()
+	return &w.step
+}
+
+// unwind restores the world when an opaque function panics in the middle of a
+// step, and lets the panic go on.
+func (w *World) unwind() {
+	if w.depth != 0 || len(w.undo) > 0 || len(w.records) > 0 {
+		w.restore(savepoint{queued: w.words[w.queueAt], seq: w.seq - uint64(len(w.records))})
+		w.depth, w.quiet = 0, false
+	}
+}
+
+// Next takes the next waiting event of the root's operation. It returns nil
+// if there is none. A deferred event stays at the head.
+func (w *World) Next(root Ref) *Step {
+	if w.rules.opaque {
+		defer w.unwind()
+	}
+	p := root.Pack()
+	n := w.Queued()
+	for i := range n {
+		e := w.entry(i)
+		if w.words[e+entryRoot] != p {
+			continue
+		}
+		ref := UnpackRef(w.words[e+entryRef])
+		ev, nargs := EventID(w.words[e+entryEvent]), int(w.words[e+entryEvent]>>16)
+		var args [MaxArgs]uint64
+		copy(args[:], w.words[e+entryArgs:e+entryArgs+nargs])
+		parent := w.words[e+entryParent]
+		w.issue(ref, ev, args[:nargs], origin{root: root, via: ViaQueue, parent: parent})
+		if w.step.Status != Deferred {
+			w.dequeue(i)
+		}
+		w.commit()
+		return &w.step
+	}
+	return nil
+}
+
+// Settle gives the answer to the command that the instance has in flight.
+func (w *World) Settle(ref Ref, res Result) *Step {
+	if w.rules.opaque {
+		defer w.unwind()
+	}
+	w.settle(ref, res)
+	w.commit()
+	return &w.step
+}
+
+// Drop ends the occupancy of an instance in a terminal state: its slot starts
+// anew in the initial state under the next generation, and the old Ref is stale.
+func (w *World) Drop(ref Ref) *Step {
+	s := w.begin(ref, 0, ref)
+	switch {
+	case !w.exists(ref):
+		s.Refusal = BadRef
+	case !w.current(ref):
+		s.Refusal = StaleRef
+	default:
+		h := w.header(ref.Machine, ref.Slot)
+		s.From, s.State = h.state, h.state
+		if !w.rules.machines[ref.Machine].def.States[h.state].Terminal {
+			s.Refusal = NotTerminal
+		}
+	}
+	if s.Refusal != NotRefused {
+		s.Status = StepRefused
+		return s
+	}
+	rec := w.record(Dropped, ref, nil, nil, origin{root: ref})
+	b := w.base(ref.Machine, ref.Slot)
+	clear(w.words[b : b+w.pools[ref.Machine].stride])
+	w.words[b] = header{gen: ref.Gen + 1}.pack()
+	s.State, s.Seq = 0, w.seq
+	if rec >= 0 {
+		w.records[rec].To = 0
+	}
+	w.commit()
+	return s
+}
+
+// Can reports whether the event would be accepted now, without any effect:
+// the step is rehearsed and undone. A deferred event would not.
+func (w *World) Can(ref Ref, ev EventID, args ...uint64) bool {
+	if w.rules.opaque {
+		defer w.unwind()
+	}
+	sp := w.save()
+	w.quiet = true
+	w.issue(ref, ev, args, origin{root: ref})
+	ok := w.step.Status == Accepted || w.step.Status == InFlight
+	w.restore(sp)
+	w.quiet = false
+	return ok
+}
+
+func (w *World) begin(ref Ref, ev EventID, root Ref) *Step {
+	w.step = Step{Ref: ref, Root: root, Event: ev, Row: NoRowID, ByRow: NoRowID, During: NoRowID}
+	return &w.step
+}
+
+// savepoint is what a step must restore to have changed nothing.
+type savepoint struct {
+	undo, records int
+	queued, seq   uint64
+}
+
+func (w *World) save() savepoint {
+	return savepoint{undo: len(w.undo), records: len(w.records), queued: w.words[w.queueAt], seq: w.seq}
+}
+
+func (w *World) restore(p savepoint) {
+	for len(w.undo) > p.undo {
+		n := int(w.undo[len(w.undo)-1])
+		head := len(w.undo) - 1 - n - 1
+		at := int(w.undo[head])
+		copy(w.words[at:at+n], w.undo[head+1:head+1+n])
+		w.undo = w.undo[:head]
+	}
+	w.records = w.records[:p.records]
+	w.words[w.queueAt] = p.queued
+	w.seq = p.seq
+}
+
+// touch saves words before the first change of a step: offset, words, length,
+// so that the list reads backwards.
+func (w *World) touch(at, n int) {
+	w.undo = append(w.undo, uint64(at))
+	w.undo = append(w.undo, w.words[at:at+n]...)
+	w.undo = append(w.undo, uint64(n))
+}
+
+// commit hands the step's records on and forgets how to undo it.
+func (w *World) commit() {
+	w.undo = w.undo[:0]
+	if len(w.records) > 0 {
+		for i := range w.records {
+			w.config.Recorder.Record(&w.records[i])
+		}
+		w.records = w.records[:0]
+	}
+}
+
+// origin says where an event came from.
+type origin struct {
+	root   Ref
+	via    Via
+	parent uint64
+}
+
+// issue chooses a row and takes it as far as it goes without an answer. The
+// outermost call (depth 0) fills w.step; a joint call adds only why it refused.
+func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
+	s := &w.step
+	outer := w.depth == 0
+	if outer {
+		s = w.begin(ref, ev, o.root)
+	}
+	if !w.exists(ref) {
+		return w.refuse(BadRef, ref, ev, nil, args, o)
+	}
+	m := w.rules.machines[ref.Machine]
+	b := w.base(ref.Machine, ref.Slot)
+	h := unpackHeader(w.words[b])
+	if h.gen != ref.Gen {
+		return w.refuse(StaleRef, ref, ev, nil, args, o)
+	}
+	if outer {
+		s.From, s.State = h.state, h.state
+	}
+	if bad := m.badArgument(ev, args); bad >= 0 {
+		s.Fact = bad
+		return w.refuse(BadArgument, ref, ev, nil, args, o)
+	}
+	c := &m.cells[0]
+	if h.flight == 0 {
+		c = &m.cells[int(h.state)*len(m.argTy)+int(ev)]
+	} else {
+		flying := &m.rows[h.flight-1]
+		if outer {
+			s.During = flying.idx
+		}
+		if flying.inFlight == nil || len(flying.inFlight[ev].rows) == 0 {
+			// A joint step cannot wait by itself: the whole step waits.
+			s.Status = Deferred
+			return false
+		}
+		c = &flying.inFlight[ev]
+	}
+	nf := len(m.factTy)
+	f := &w.frames[w.depth]
+	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
+	copy(f.args[:], args)
+	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, Result{}
+	for i, v := range c.views {
+		f.views[i] = v.eval(f)
+	}
+	var r *row
+	var said uint64
+	for i, x := range c.rows {
+		if x.guard == nil || x.guard(f) {
+			r = x
+			break
+		}
+		said |= 1 << (uint(i) & 63)
+	}
+	if outer {
+		s.Said = said
+	}
+	switch {
+	case r == nil:
+		return w.refuse(NoRow, ref, ev, nil, args, o)
+	case r.kind == refusal:
+		return w.refuse(ByRow, ref, ev, r, args, o)
+	case r.kind == deferral:
+		s.Status = Deferred
+		return false
+	}
+
+	sp := w.save()
+	w.touch(b, w.pools[ref.Machine].stride)
+	if !r.hasCall {
+		rec := w.record(Stepped, ref, f, r, o)
+		t := pick(r.targets[OK], f)
+		if !w.apply(r, t, f, w.seq, o.root) {
+			w.restore(sp)
+			return w.untaken(ref, ev, r, args, o)
+		}
+		w.arrive(rec, t)
+		return true
+	}
+
+	rec := w.record(Issued, ref, f, r, o)
+	seq := w.seq
+	for _, u := range r.before {
+		u(f)
+	}
+	if f.outOfRange != 0 {
+		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
+	}
+	if s.Refusal != NotRefused || !w.joint(r.with, f, seq, o.root) {
+		w.restore(sp)
+		return w.untaken(ref, ev, r, args, o)
+	}
+	s.Status, s.Row, s.Seq = InFlight, r.idx, seq
+	cmd := &s.Command
+	cmd.Ref, cmd.Call, cmd.N, cmd.Seq = ref, r.call, len(r.callArgs), seq
+	copy(w.words[b+atFacts+nf:], args)
+	at := b + atFacts + nf + m.maxArgs
+	for i, a := range r.callArgs {
+		cmd.Args[i] = a(f)
+		w.words[at+i] = cmd.Args[i]
+	}
+	w.words[b+atIssue], w.words[b+atRoot] = seq, o.root.Pack()
+	w.words[b] = header{state: h.state, flight: uint16(r.idx) + 1, gen: h.gen}.pack()
+	if rec >= 0 {
+		p := &w.records[rec]
+		p.Call, p.NCall, p.CallArgs = r.call, uint8(cmd.N), cmd.Args
+		p.To = p.From
+	}
+	return true
+}
+
+// settle takes the answer to a command in flight.
+func (w *World) settle(ref Ref, res Result) bool {
+	s := w.begin(ref, 0, ref)
+	switch {
+	case !w.exists(ref):
+		s.Status, s.Refusal = StepRefused, BadRef
+		return false
+	case !w.current(ref):
+		s.Status, s.Refusal = StepRefused, StaleRef
+		return false
+	}
+	m := w.rules.machines[ref.Machine]
+	b := w.base(ref.Machine, ref.Slot)
+	h := unpackHeader(w.words[b])
+	s.From, s.State = h.state, h.state
+	if h.flight == 0 || int(res.Outcome) >= NumOutcomes {
+		s.Status, s.Refusal = StepRefused, NotInFlight
+		return false
+	}
+	r := &m.rows[h.flight-1]
+	nf := len(m.factTy)
+	f := &w.frames[0]
+	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
+	copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+len(m.argTy[r.ev])])
+	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, res
+	for i, v := range r.cell.views {
+		f.views[i] = v.eval(f)
+	}
+	o := origin{root: UnpackRef(w.words[b+atRoot]), via: ViaHost, parent: w.words[b+atIssue]}
+	s.Event, s.Row, s.Root = r.ev, r.idx, o.root
+	sp := w.save()
+	w.touch(b, w.pools[ref.Machine].stride)
+	rec := w.record(Settled, ref, f, r, o)
+	clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
+	w.words[b+atIssue], w.words[b+atRoot] = 0, 0
+	w.words[b] = header{state: h.state, gen: h.gen}.pack()
+	t := pick(r.targets[res.Outcome], f)
+	if !w.apply(r, t, f, w.seq, o.root) {
+		w.restore(sp)
+		s.Row = r.idx
+		if s.Status == Deferred {
+			return false
+		}
+		s.Status = Hole
+		if rec := w.record(Holed, ref, f, r, o); rec >= 0 {
+			w.blame(rec)
+			w.records[rec].Result = res
+		}
+		return false
+	}
+	if rec >= 0 {
+		w.records[rec].Result = res
+	}
+	w.arrive(rec, t)
+	return true
+}
+
+func pick(ts []*target, f *frame) *target {
+	for _, t := range ts {
+		if t.when == nil || t.when(f) {
+			return t
+		}
+	}
+	return ts[len(ts)-1]
+}
+
+// apply makes a target's changes. If it returns false it has said why in
+// w.step, and the caller restores.
+func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
+	s := &w.step
+	for _, u := range t.do {
+		u(f)
+	}
+	if t.doFunc != nil {
+		t.doFunc(f.facts)
+	}
+	if f.outOfRange != 0 {
+		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
+		return false
+	}
+	b := w.base(f.self.Machine, f.self.Slot)
+	h := unpackHeader(w.words[b])
+	h.state = t.to
+	w.words[b] = h.pack()
+	if !w.joint(t.with, f, seq, root) {
+		return false
+	}
+	for i := range t.emit {
+		if !w.enqueue(&t.emit[i], f, seq, root) {
+			return false
+		}
+	}
+	if w.depth == 0 {
+		s.Status, s.Row, s.Target, s.State, s.Seq, s.Reason = Accepted, r.idx, t.idx, t.to, seq, t.reason
+		if t.code != nil {
+			s.Code = int32(uint32(t.code(f)))
+		}
+		if t.ret != nil {
+			s.Return = t.ret(f)
+		}
+	}
+	return true
+}
+
+// addressee finds the instance that a send is for.
+func (w *World) addressee(x *send, f *frame) (Ref, bool) {
+	switch {
+	case x.self:
+		return f.self, true
+	case x.byRef:
+		v := f.facts[x.ref]
+		if v == 0 {
+			return Ref{}, false
+		}
+		return UnpackRef(v), true
+	}
+	slot := f.self.Slot
+	if w.rules.poolOf[x.peer] < 0 {
+		slot = 0
+	}
+	return Ref{Machine: x.peer, Slot: slot, Gen: w.header(x.peer, slot).gen}, true
+}
+
+// joint lets other instances take events in the same atomic step.
+func (w *World) joint(sends []send, f *frame, seq uint64, root Ref) bool {
+	for i := range sends {
+		x := &sends[i]
+		to, ok := w.addressee(x, f)
+		if !ok {
+			w.step.Refusal = BadRef
+			return false
+		}
+		var args [MaxArgs]uint64
+		for j, a := range x.args {
+			args[j] = a(f)
+		}
+		w.depth++
+		ok = w.issue(to, x.ev, args[:len(x.args)], origin{root: root, via: ViaJoint, parent: seq})
+		w.depth--
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *World) enqueue(x *send, f *frame, seq uint64, root Ref) bool {
+	to, ok := w.addressee(x, f)
+	if !ok {
+		w.step.Refusal = BadRef
+		return false
+	}
+	n := w.Queued()
+	if n == w.queueCap {
+		w.step.Refusal = QueueFull
+		return false
+	}
+	e := w.words[w.entry(n) : w.entry(n)+entryWords]
+	clear(e)
+	e[entryRoot], e[entryRef], e[entryParent] = root.Pack(), to.Pack(), seq
+	e[entryEvent] = uint64(x.ev) | uint64(len(x.args))<<16
+	for j, a := range x.args {
+		e[entryArgs+j] = a(f)
+	}
+	w.words[w.queueAt]++
+	return true
+}
+
+func (w *World) dequeue(i int) {
+	n := w.Queued()
+	copy(w.words[w.entry(i):w.entry(n-1)], w.words[w.entry(i+1):w.entry(n)])
+	clear(w.words[w.entry(n-1):w.entry(n)])
+	w.words[w.queueAt]--
+}
+
+// refuse says no, for an instance that is as it was. It returns false.
+func (w *World) refuse(k RefusalKind, ref Ref, ev EventID, r *row, args []uint64, o origin) bool {
+	s := &w.step
+	if w.depth > 0 {
+		s.Refusal = ByJoint
+		s.By, s.ByEvent = ref, ev
+		if w.current(ref) {
+			s.ByState = w.header(ref.Machine, ref.Slot).state
+		}
+		if r != nil {
+			s.ByRow, s.Reason = r.idx, r.reason
+		}
+		return false
+	}
+	s.Refusal = k
+	if r != nil {
+		s.Row, s.Reason = r.idx, r.reason
+	}
+	return w.untaken(ref, ev, r, args, o)
+}
+
+// untaken ends a step that changed nothing: it waits, or it is refused and on record.
+func (w *World) untaken(ref Ref, ev EventID, r *row, args []uint64, o origin) bool {
+	s := &w.step
+	if s.Status == Deferred || w.depth > 0 {
+		if w.depth > 0 && s.Status != Deferred && s.Refusal != ByJoint {
+			// An instance taken along could not keep its own rules.
+			s.By, s.ByEvent, s.ByState, s.Refusal = ref, ev, w.header(ref.Machine, ref.Slot).state, ByJoint
+		}
+		return false
+	}
+	s.Status = StepRefused
+	var f *frame
+	if r != nil {
+		f = &w.frames[0]
+	}
+	rec := w.record(Rejected, ref, f, r, o)
+	if rec < 0 {
+		return false
+	}
+	p := &w.records[rec]
+	p.Event = ev
+	p.NArgs = uint8(min(len(args), MaxArgs))
+	p.Args = [MaxArgs]uint64{}
+	copy(p.Args[:], args)
+	w.blame(rec)
+	return false
+}
+
+// blame copies who said no, and why, from the step to its record.
+func (w *World) blame(rec int) {
+	s, p := &w.step, &w.records[rec]
+	p.Refusal, p.By, p.ByEvent = s.Refusal, s.By, s.ByEvent
+	p.Reason = w.rules.reason(s.Reason)
+}
+
+// record counts a record, and makes it if there is a recorder. It returns its
+// place among the step's records, or -1. f and r may be nil.
+func (w *World) record(k RecordKind, ref Ref, f *frame, r *row, o origin) int {
+	w.seq++
+	if w.config.Recorder == nil || w.quiet {
+		return -1
+	}
+	w.records = append(w.records, Record{})
+	p := &w.records[len(w.records)-1]
+	p.Kind, p.Via, p.Seq, p.Parent, p.Ref, p.Root = k, o.via, w.seq, o.parent, ref, o.root
+	p.Row, p.Call, p.Reason = NoRowID, NoCall, NoReasonID
+	if w.config.Clock != nil {
+		p.Time = w.config.Clock()
+	}
+	p.Site = w.site
+	if w.current(ref) {
+		m := w.rules.machines[ref.Machine]
+		p.From = w.header(ref.Machine, ref.Slot).state
+		p.To = p.From
+		facts := w.factWords(ref.Machine, ref.Slot)
+		for i, id := range m.ident {
+			p.Identity[i] = facts[id]
+		}
+		p.NIdentity = uint8(len(m.ident))
+	}
+	if r != nil {
+		p.Event, p.Row = r.ev, r.idx
+		m := w.rules.machines[ref.Machine]
+		p.NArgs = uint8(len(m.argTy[r.ev]))
+		copy(p.Args[:p.NArgs], f.args[:])
+		p.NViews = uint8(len(r.cell.views))
+		copy(p.Views[:p.NViews], f.views[:])
+	}
+	return len(w.records) - 1
+}
+
+// arrive completes the record of a transition with where it went and the
+// identity the instance has there.
+func (w *World) arrive(rec int, t *target) {
+	if rec < 0 {
+		return
+	}
+	p := &w.records[rec]
+	m := w.rules.machines[p.Ref.Machine]
+	p.To, p.Target = t.to, t.idx
+	p.Reason = w.rules.reason(t.reason)
+	facts := w.factWords(p.Ref.Machine, p.Ref.Slot)
+	for i, id := range m.ident {
+		p.Identity[i] = facts[id]
+	}
+}

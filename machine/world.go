@@ -1,0 +1,268 @@
+package machine
+
+import (
+	"fmt"
+)
+
+// Config sizes a [World].
+type Config struct {
+	// Name names the world in logs.
+	Name string
+	// Pools gives the capacity of each pool, 1 to 4096.
+	Pools map[string]int
+	// Queue bounds the events waiting between steps; 0 means 16.
+	Queue int
+	// Recorder takes a record of every step; nil keeps none.
+	Recorder Recorder
+	// Clock gives the time of records in ns; nil means 0.
+	Clock func() int64
+}
+
+// World is a set of instances that share one lock, one log and one hash: one
+// lane. It is the pure level: no I/O, no goroutine, no clock of its own, and
+// no lock; one goroutine at a time. A [Driver] puts a lock and a backend to it.
+//
+// A World is a flat value behind one pointer. Clone copies it, so a world can
+// be cloned in the middle of any operation.
+type World struct {
+	rules  *Rules
+	config Config
+	// words holds, in order: a fresh counter for each sort of identity, the
+	// queue (a count, then entries), and the instances of each machine.
+	words []uint64
+	pools [256]place
+
+	queueAt, queueCap int
+
+	seq     uint64
+	undo    []uint64 // see touch
+	records []Record // of the step under way
+	step    Step
+	site    uintptr
+	depth   int
+	frames  [maxJoint]frame
+	quiet   bool // a rehearsal: keep no records
+}
+
+// maxJoint bounds how deep joint steps may call one another.
+const maxJoint = 6
+
+type place struct {
+	at, stride, capacity int
+}
+
+// An instance is: header, issue's Seq, root of the operation in flight, facts,
+// arguments of the event in flight, arguments of the command in flight.
+const (
+	atHeader = iota
+	atIssue
+	atRoot
+	atFacts
+)
+
+// A queue entry is: root, target, event, parent's Seq, arguments.
+const (
+	entryRoot = iota
+	entryRef
+	entryEvent
+	entryParent
+	entryArgs
+	entryWords = entryArgs + MaxArgs
+)
+
+// header packs control state, the row in flight + 1, and the generation.
+type header struct {
+	state  StateID
+	flight uint16
+	gen    uint32
+}
+
+func (h header) pack() uint64 {
+	return uint64(h.state) | uint64(h.flight)<<16 | uint64(h.gen)<<32
+}
+
+func unpackHeader(w uint64) header {
+	return header{state: StateID(w), flight: uint16(w >> 16), gen: uint32(w >> 32)}
+}
+
+// NewWorld makes a world with every instance in its initial state.
+func (r *Rules) NewWorld(c Config) (*World, error) {
+	w := &World{rules: r, config: c, queueCap: c.Queue}
+	if w.queueCap == 0 {
+		w.queueCap = 16
+	}
+	if w.queueCap < 1 || w.queueCap > 1<<12 {
+		return nil, fmt.Errorf("queue of %d: want 1 to 4096", w.queueCap)
+	}
+	for name := range c.Pools {
+		if !contains(r.pools, name) {
+			return nil, fmt.Errorf("%s", Unknown("pool", name, r.pools))
+		}
+	}
+	at := len(r.sorts)
+	w.queueAt = at
+	at += 1 + w.queueCap*entryWords
+	for i, m := range r.machines {
+		p := place{at: at, stride: atFacts + len(m.factTy) + m.maxArgs + m.maxCall, capacity: 1}
+		if m.def.Pool != "" {
+			p.capacity = c.Pools[m.def.Pool]
+			if p.capacity < 1 || p.capacity > 4096 {
+				return nil, fmt.Errorf("pool %q of %d: want 1 to 4096", m.def.Pool, p.capacity)
+			}
+		}
+		w.pools[i] = p
+		at += p.stride * p.capacity
+	}
+	w.words = make([]uint64, at)
+	return w, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Rules returns the rules the world runs by.
+func (w *World) Rules() *Rules { return w.rules }
+
+// Name returns Config.Name.
+func (w *World) Name() string { return w.config.Name }
+
+// Seq returns the sequence number of the last record made.
+func (w *World) Seq() uint64 { return w.seq }
+
+// Clone returns an independent copy. It has no recorder.
+func (w *World) Clone() *World {
+	c := &World{rules: w.rules, config: w.config, pools: w.pools, queueAt: w.queueAt, queueCap: w.queueCap, seq: w.seq}
+	c.config.Recorder = nil
+	c.words = append(make([]uint64, 0, len(w.words)), w.words...)
+	return c
+}
+
+// CopyFrom makes w a copy of o, which must be a clone of it or its origin, and
+// allocates nothing.
+func (w *World) CopyFrom(o *World) {
+	if len(w.words) != len(o.words) || w.rules != o.rules {
+		panic("machine: CopyFrom a world of another shape")
+	}
+	copy(w.words, o.words)
+	w.seq = o.seq
+}
+
+// Ref returns the current occupant of a slot. It panics if there is no such
+// machine or slot, as indexing does.
+func (w *World) Ref(m MachineID, slot int) Ref {
+	if int(m) >= len(w.rules.machines) || slot < 0 || slot >= w.pools[m].capacity {
+		panic(fmt.Sprintf("machine: no slot %d of machine %d", slot, m))
+	}
+	return Ref{Machine: m, Slot: uint16(slot), Gen: w.header(m, uint16(slot)).gen}
+}
+
+// Capacity returns how many instances of a machine there are.
+func (w *World) Capacity(m MachineID) int { return w.capacity(m) }
+
+func (w *World) capacity(m MachineID) int { return w.pools[m].capacity }
+
+func (w *World) base(m MachineID, slot uint16) int {
+	p := &w.pools[m]
+	return p.at + int(slot)*p.stride
+}
+
+func (w *World) header(m MachineID, slot uint16) header {
+	return unpackHeader(w.words[w.base(m, slot)])
+}
+
+func (w *World) factWords(m MachineID, slot uint16) []uint64 {
+	b := w.base(m, slot) + atFacts
+	n := len(w.rules.machines[m].factTy)
+	return w.words[b : b+n : b+n]
+}
+
+// exists reports whether the Ref names a slot at all.
+func (w *World) exists(r Ref) bool {
+	return int(r.Machine) < len(w.rules.machines) && int(r.Slot) < w.pools[r.Machine].capacity
+}
+
+// current reports whether the Ref names the slot's present occupant.
+func (w *World) current(r Ref) bool {
+	return w.exists(r) && w.header(r.Machine, r.Slot).gen == r.Gen
+}
+
+// State returns an instance's control state, and whether a command of its is
+// in flight. ok is false for a Ref that is stale or names nothing.
+func (w *World) State(r Ref) (s StateID, inFlight, ok bool) {
+	if !w.current(r) {
+		return 0, false, false
+	}
+	h := w.header(r.Machine, r.Slot)
+	return h.state, h.flight != 0, true
+}
+
+// StateName returns the name of the state, "STATE▸ROW" in flight, or "(stale)".
+func (w *World) StateName(r Ref) string {
+	if !w.current(r) {
+		return "(stale)"
+	}
+	h := w.header(r.Machine, r.Slot)
+	m := w.rules.machines[r.Machine]
+	if h.flight != 0 {
+		return m.InFlightName(RowID(h.flight - 1))
+	}
+	return m.def.States[h.state].Name
+}
+
+// Fact returns the value of a fact; ok is false for a Ref that is stale or
+// names nothing.
+func (w *World) Fact(r Ref, f FactID) (v uint64, ok bool) {
+	if !w.current(r) || int(f) >= len(w.rules.machines[r.Machine].factTy) {
+		return 0, false
+	}
+	return w.factWords(r.Machine, r.Slot)[f], true
+}
+
+// AppendFacts appends the values of all facts of an instance to dst; it
+// appends nothing for a Ref that is stale or names nothing.
+func (w *World) AppendFacts(dst []uint64, r Ref) []uint64 {
+	if !w.current(r) {
+		return dst
+	}
+	return append(dst, w.factWords(r.Machine, r.Slot)...)
+}
+
+// Queued returns the number of events waiting for [World.Next].
+func (w *World) Queued() int { return int(w.words[w.queueAt]) }
+
+// QueuedRoot returns the root of the i-th waiting event.
+func (w *World) QueuedRoot(i int) Ref {
+	return UnpackRef(w.words[w.entry(i)+entryRoot])
+}
+
+func (w *World) entry(i int) int { return w.queueAt + 1 + i*entryWords }
+
+// HasNext reports whether an event of the root's operation is waiting.
+func (w *World) HasNext(root Ref) bool {
+	p := root.Pack()
+	for i := range w.Queued() {
+		if w.words[w.entry(i)+entryRoot] == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *World) fresh(sort int) uint64 {
+	w.words[sort]++
+	return w.words[sort]
+}
+
+// ReserveIdentity makes sure that fresh() of the sort never returns v or less:
+// for identities that came in from outside.
+func (w *World) ReserveIdentity(sort string, v uint64) {
+	if i, ok := w.rules.sortID[sort]; ok && w.words[i] < v {
+		w.words[i] = v
+	}
+}

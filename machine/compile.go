@@ -105,6 +105,7 @@ type row struct {
 	callArgs  []valueFn
 	callTy    []Type
 	targets   [NumOutcomes][]*target
+	only      [NumOutcomes]*target // the target, where an outcome has just one
 	// plain rows touch only their own instance: no With, no Emit, no views.
 	plain    bool
 	inFlight []cell // per event, nil if no row is accepted during this row's command
@@ -556,6 +557,9 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 		if len(ts) == 0 {
 			c.fail("no target for outcome %s", Outcome(o))
 			continue
+		}
+		if len(ts) == 1 {
+			r.only[o] = ts[0]
 		}
 		for i, t := range ts {
 			if last := i == len(ts)-1; last != (t.when == nil) {

@@ -51,6 +51,7 @@ type Driver struct {
 	// pumping lists the roots whose operations some goroutine is carrying on.
 	pumping []Ref
 	cmds    [][]Command // per machine and slot: stable while in flight
+	flusher Flusher     // nil if the recorder is none
 	ctx     *commandContext
 }
 
@@ -63,6 +64,7 @@ func NewDriver(w *World, c DriverConfig) (*Driver, error) {
 		c.Bound = 30 * time.Second
 	}
 	d := &Driver{w: w, config: c, changed: make(chan struct{})}
+	d.flusher, _ = w.config.Recorder.(Flusher)
 	for i := range w.rules.machines {
 		d.cmds = append(d.cmds, make([]Command, w.capacity(MachineID(i))))
 	}
@@ -94,7 +96,7 @@ func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) 
 		site = callSite()
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	p := pump{d: d, ctx: ctx, root: ref}
 	if d.w.HasNext(ref) && !d.isPumping(ref) {
 		// An earlier caller gave up half-way: its operation goes first.
@@ -132,7 +134,7 @@ func (d *Driver) Resume(ctx context.Context, root Ref) (Reply, error) {
 		return Reply{}, fmt.Errorf("resume %s: %w", d.w.rules.RefName(root), ErrReentrant)
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	p := pump{d: d, ctx: ctx, root: root}
 	if d.isPumping(root) {
 		return Reply{}, nil
@@ -146,13 +148,21 @@ func (d *Driver) Resume(ctx context.Context, root Ref) (Reply, error) {
 // Drop ends the occupancy of an instance in a terminal state; see [World.Drop].
 func (d *Driver) Drop(ref Ref) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	defer d.unlock()
 	s := d.w.Drop(ref)
 	if s.Status == StepRefused {
 		return d.w.refusalError(s)
 	}
 	d.wake()
 	return nil
+}
+
+// unlock ends a host operation.
+func (d *Driver) unlock() {
+	d.mu.Unlock()
+	if d.flusher != nil {
+		d.flusher.Flush()
+	}
 }
 
 func (d *Driver) isPumping(root Ref) bool {

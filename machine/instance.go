@@ -26,7 +26,11 @@ type Instance struct {
 	w     *World // its words hold the facts; only the owner of the busy bit reads it
 	f     frame
 	cmd   Command
-	ctx   *commandContext
+	fast  *row // the row in flight, on the fast path
+	done  bool // the command returned
+	// caught is what the command panicked with.
+	caught any
+	ctx    atomic.Pointer[commandContext]
 
 	mu   sync.Mutex
 	wake chan struct{}
@@ -76,6 +80,7 @@ func (r *Rules) NewInstance(c InstanceConfig) (*Instance, error) {
 			i.bound = 30 * time.Second
 		}
 		i.f.facts, i.f.self, i.f.w = w.factWords(0, 0), i.ref, w
+		i.cmd.Ref = i.ref
 		i.wake = make(chan struct{})
 		return i, nil
 	}
@@ -103,8 +108,12 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	if i.d != nil {
 		return i.d.Fire(ctx, i.ref, ev, args...)
 	}
-	if isOrigin(ctx, i) {
-		return Reply{}, fmt.Errorf("%s: %w", i.m.EventName(ev), ErrReentrant)
+	cc := i.ctx.Load()
+	if cc == nil || cc.Context != ctx {
+		if isOrigin(ctx, i) {
+			return Reply{}, fmt.Errorf("%s: %w", i.m.EventName(ev), ErrReentrant)
+		}
+		cc = i.mark(ctx)
 	}
 	old := i.word.Load()
 	for old&soloBusy != 0 || !i.word.CompareAndSwap(old, old|soloBusy) {
@@ -117,11 +126,16 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	}
 	state := StateID(old >> soloShift)
 	m := i.m
-	if m.careful || m.badArgument(ev, args) >= 0 {
-		return i.whole(ctx, state, ev, args)
+	if m.careful || int(ev) >= len(m.argTy) || len(args) != len(m.argTy[ev]) {
+		return i.whole(cc, state, ev, args)
 	}
 	f := &i.f
-	copy(f.args[:], args)
+	if len(args) > 0 {
+		if m.badArgument(ev, args) >= 0 {
+			return i.whole(cc, state, ev, args)
+		}
+		copy(f.args[:], args)
+	}
 	f.state = uint64(state)
 	var r *row
 	for _, x := range m.cells[int(state)*len(m.argTy)+int(ev)].rows {
@@ -131,21 +145,24 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 		}
 	}
 	if r == nil || r.kind == refusal {
-		return i.whole(ctx, state, ev, args)
+		return i.whole(cc, state, ev, args)
 	}
-	var caught any
-	f.res = Result{}
+	f.res.Outcome = OK
 	if r.hasCall {
 		for _, u := range r.before {
 			u(f)
 		}
-		i.cmd.Ref, i.cmd.Call, i.cmd.N = i.ref, r.call, len(r.callArgs)
+		i.cmd.Call, i.cmd.N = r.call, len(r.callArgs)
 		for n, a := range r.callArgs {
 			i.cmd.Args[n] = a(f)
 		}
-		f.res, caught = i.perform(ctx, r)
+		i.fast, i.done = r, false
+		i.perform(cc)
 	}
-	t := pick(r.targets[f.res.Outcome], f)
+	t := r.only[f.res.Outcome]
+	if t == nil {
+		t = pick(r.targets[f.res.Outcome], f)
+	}
 	for _, u := range t.do {
 		u(f)
 	}
@@ -156,17 +173,20 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	if t.ret != nil {
 		reply.Value = t.ret(f)
 	}
-	i.release(t.to)
-	if t.reason != "" {
-		return reply, &FailureError{rules: m.rules, Ref: i.ref, State: t.to, Event: ev, Reason: t.reason, Code: reply.Code, Panic: caught, row: r.idx}
+	if t.reason == "" {
+		i.release(t.to)
+		return reply, nil
 	}
-	return reply, nil
+	err := &FailureError{rules: m.rules, Ref: i.ref, State: t.to, Event: ev, Reason: t.reason, Code: reply.Code, Panic: i.caught, row: r.idx}
+	i.caught = nil
+	i.release(t.to)
+	return reply, err
 }
 
 // whole takes the step through the world: for refusals, which need an account
 // of who said no, and for machines whose steps may have to be undone. The
 // caller owns the busy bit.
-func (i *Instance) whole(ctx context.Context, state StateID, ev EventID, args []uint64) (reply Reply, err error) {
+func (i *Instance) whole(cc *commandContext, state StateID, ev EventID, args []uint64) (reply Reply, err error) {
 	w, b := i.w, i.w.base(0, 0)
 	if !i.m.careful {
 		w.words[b] = header{state: state}.pack()
@@ -181,10 +201,10 @@ func (i *Instance) whole(ctx context.Context, state StateID, ev EventID, args []
 	}
 	var caught any
 	if s.Status == InFlight {
-		i.cmd = s.Command
-		var res Result
-		res, caught = i.perform(ctx, nil)
-		if s = w.Settle(i.ref, res); s.Status != Accepted {
+		i.cmd, i.fast, i.done = s.Command, nil, false
+		i.perform(cc)
+		caught, i.caught = i.caught, nil
+		if s = w.Settle(i.ref, i.f.res); s.Status != Accepted {
 			// A hole: there is no way on, and the answer stays due.
 			return Reply{State: state, Row: s.Row}, &HoleError{Refusal: w.refusalError(s), Settling: true}
 		}
@@ -196,38 +216,43 @@ func (i *Instance) whole(ctx context.Context, state StateID, ev EventID, args []
 	return reply, err
 }
 
-// perform carries the command out. r is its row on the fast path.
-func (i *Instance) perform(ctx context.Context, r *row) (res Result, caught any) {
-	done := false
-	defer func() {
-		if done {
-			return
-		}
-		res = Result{Outcome: Panicked}
-		if caught = recover(); caught != nil {
-			return
-		}
-		// runtime.Goexit: nobody comes back to settle.
-		if r == nil {
-			i.w.Settle(i.ref, res)
-			return
-		}
-		t := pick(r.targets[Panicked], &i.f)
-		for _, u := range t.do {
-			u(&i.f)
-		}
-		i.release(t.to)
-	}()
-	c := i.ctx
-	if c == nil || c.Context != ctx {
-		c = &commandContext{Context: ctx, owner: i}
-		if reflect.TypeOf(ctx).Comparable() {
-			i.ctx = c
-		}
+// perform carries the command out; its answer goes to f.res.
+func (i *Instance) perform(cc *commandContext) {
+	defer i.performed()
+	i.f.res = i.p.Perform(cc, &i.cmd)
+	i.done = true
+}
+
+// performed turns a panic of the command into its outcome.
+func (i *Instance) performed() {
+	if i.done {
+		return
 	}
-	res = i.p.Perform(c, &i.cmd)
-	done = true
-	return res, nil
+	i.f.res = Result{Outcome: Panicked}
+	if i.caught = recover(); i.caught != nil {
+		return
+	}
+	// runtime.Goexit: nobody comes back to settle.
+	r := i.fast
+	if r == nil {
+		i.w.Settle(i.ref, i.f.res)
+		return
+	}
+	t := pick(r.targets[Panicked], &i.f)
+	for _, u := range t.do {
+		u(&i.f)
+	}
+	i.release(t.to)
+}
+
+// mark returns ctx marked as this instance's. The last one is kept, since
+// hosts fire with the same context again and again.
+func (i *Instance) mark(ctx context.Context) *commandContext {
+	cc := &commandContext{Context: ctx, owner: i}
+	if reflect.TypeOf(ctx).Comparable() {
+		i.ctx.Store(cc)
+	}
+	return cc
 }
 
 // release gives the word back with the new state, and wakes those who wait.

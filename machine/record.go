@@ -155,12 +155,19 @@ type Record struct {
 
 // Result is how a command ended.
 type Result struct {
-	Outcome  Outcome
+	Outcome Outcome
+	// Accepted: the device is known to have taken the work, whatever Code says.
 	Accepted bool
-	// Code is the raw return code, Last the thread's last error after the call.
-	Code, Last int32
+	Codes
 	// Value is what a successful call brought, for res.value.
 	Value uint64
+}
+
+// Codes are the numbers that a call answered with. (A struct of its own, so
+// that a Result stays in registers.)
+type Codes struct {
+	// Code is the raw return code, Last the thread's last error after the call.
+	Code, Last int32
 }
 
 // Recorder takes the records of a world, in order, under the world's lock. The
@@ -168,4 +175,12 @@ type Result struct {
 // the world.
 type Recorder interface {
 	Record(*Record)
+}
+
+// Flusher is a Recorder that does I/O. A [Driver] calls Flush after each host
+// operation, without the world's lock. Flush may do nothing, and it may block:
+// that is how a slow sink holds its hosts back without holding the lock.
+type Flusher interface {
+	Recorder
+	Flush()
 }

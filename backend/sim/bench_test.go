@@ -1,0 +1,105 @@
+package sim_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/runfence/runfence/backend"
+	"github.com/runfence/runfence/backend/sim"
+)
+
+// rig is the two streams, two events and two kernels of a run.
+type rig struct {
+	d            *sim.Device
+	coreS, cpuS  backend.Stream
+	coreE, cpuE  backend.Event
+	core, cpu    backend.Launch
+	coreK, cpuK  backend.Kernel
+	args, result backend.Memory
+}
+
+func newRig(tb testing.TB, cfg sim.Config) *rig {
+	tb.Helper()
+	cfg.Kernels = append(cfg.Kernels,
+		sim.KernelSpec{Name: "core", Class: backend.AICore, Duration: 20 * time.Microsecond, Paired: true},
+		sim.KernelSpec{Name: "cpu", Class: backend.AICPU, Duration: 30 * time.Microsecond, Paired: true})
+	d, err := sim.New(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &rig{d: d}
+	ctx := context.Background()
+	must := func(res backend.Result) {
+		tb.Helper()
+		if !res.Ok() {
+			tb.Fatalf("setting up: %+v", res)
+		}
+	}
+	var res backend.Result
+	r.coreS, res = d.CreateStream(ctx)
+	must(res)
+	r.cpuS, res = d.CreateStream(ctx)
+	must(res)
+	r.coreE, res = d.CreateEvent(ctx)
+	must(res)
+	r.cpuE, res = d.CreateEvent(ctx)
+	must(res)
+	r.args, res = d.Alloc(ctx, backend.DeviceMemory, 64)
+	must(res)
+	n := backend.Kernel(len(cfg.Kernels))
+	r.coreK, r.cpuK = n-1, n
+	r.core = backend.Launch{Class: backend.AICore, Kernel: r.coreK, Args: r.args, Blocks: 8}
+	r.cpu = backend.Launch{Class: backend.AICPU, Kernel: r.cpuK, Args: r.args}
+	return r
+}
+
+// run is one whole run: both kernels, both records, both waits, both queries.
+func (r *rig) run(ctx context.Context) bool {
+	d := r.d
+	ok := d.Submit(ctx, r.coreS, r.core).Ok()
+	ok = d.RecordEvent(ctx, r.coreE, r.coreS).Ok() && ok
+	ok = d.Submit(ctx, r.cpuS, r.cpu).Ok() && ok
+	ok = d.RecordEvent(ctx, r.cpuE, r.cpuS).Ok() && ok
+	ok = d.WaitEvent(ctx, r.coreE, time.Second).Ok() && ok
+	ok = d.WaitEvent(ctx, r.cpuE, time.Second).Ok() && ok
+	a, res := d.QueryStream(ctx, r.coreS)
+	ok = ok && res.Ok() && a == backend.Complete
+	b, res := d.QueryStream(ctx, r.cpuS)
+	return ok && res.Ok() && b == backend.Complete
+}
+
+func BenchmarkRun(b *testing.B) {
+	r := newRig(b, sim.Config{})
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if !r.run(ctx) {
+			b.Fatal("run failed")
+		}
+	}
+	if v := r.d.Violations(); len(v) > 0 {
+		b.Fatal(v)
+	}
+}
+
+func BenchmarkClone(b *testing.B) {
+	r := newRig(b, sim.Config{NoProofs: true})
+	ctx := context.Background()
+	r.d.Submit(ctx, r.coreS, r.core)
+	r.d.RecordEvent(ctx, r.coreE, r.coreS)
+	var dst sim.Device
+	b.ReportAllocs()
+	for b.Loop() {
+		r.d.CloneInto(&dst)
+	}
+}
+
+func TestRunAllocatesNothing(t *testing.T) {
+	r := newRig(t, sim.Config{})
+	ctx := context.Background()
+	r.run(ctx)
+	if n := testing.AllocsPerRun(100, func() { r.run(ctx) }); n != 0 {
+		t.Errorf("a run allocates %v times, want 0", n)
+	}
+}

@@ -1,0 +1,507 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"github.com/runfence/runfence/backend"
+)
+
+// Naming numbers the handles for [Device.AppendCanonical].
+type Naming struct {
+	// Handle returns the number of a handle, or zero if it has none. Numbers of
+	// one kind must differ, and be below 1<<62. A handle without a number gets
+	// one after the numbered: an event, memory or call in the order in which
+	// the streams' entries lead to it, and then, as a stream or context does, by
+	// its slot. Nil numbers nothing.
+	Handle func(k Kind, h uint64) uint64
+	// Memory appends the content of an allocation in a form in which the
+	// identities that it holds are renamed. Nil appends it as it is.
+	Memory func(dst []byte, m backend.Memory, content []byte) []byte
+}
+
+// ranks is the canonical order of the slots of one kind.
+type ranks struct {
+	order []int32  // slots, in canonical order
+	ref   []uint64 // by slot: what stands for the handle; zero if it has no place yet
+}
+
+func (r *ranks) reset(slots int) {
+	r.order = r.order[:0]
+	r.ref = append(r.ref[:0], make([]uint64, slots)...)
+}
+
+// numbered gives a slot its place among those that the naming numbers.
+func (r *ranks) numbered(slot int, number uint64) {
+	r.ref[slot] = number<<1 | 1
+	r.order = append(r.order, int32(slot))
+	for i := len(r.order) - 1; i > 0 && r.ref[r.order[i-1]] > r.ref[slot]; i-- {
+		r.order[i-1], r.order[i] = r.order[i], r.order[i-1]
+	}
+}
+
+// found gives a slot that has no number the next place, once.
+func (r *ranks) found(slot int) {
+	if r.ref[slot] == 0 {
+		r.order = append(r.order, int32(slot))
+		r.ref[slot] = uint64(len(r.order)) << 1
+	}
+}
+
+// canon is the working memory of AppendCanonical.
+type canon struct {
+	stream, event, mem, call, context ranks
+	pair                              []uint32 // by slot: number by first appearance
+}
+
+// AppendCanonical implements [Model]. Besides the clock and the violations it
+// leaves out counters that the rules must not look at: notice tasks and the
+// answers of StreamID.
+func (d *Device) AppendCanonical(dst []byte, n Naming) []byte {
+	c := &d.scratch.canon
+	c.stream.reset(len(d.streams))
+	c.event.reset(len(d.events))
+	c.mem.reset(len(d.mems))
+	c.call.reset(len(d.calls))
+	c.context.reset(len(d.contexts))
+	c.pair = append(c.pair[:0], make([]uint32, len(d.pairs))...)
+	if n.Handle != nil {
+		d.number(c, n.Handle)
+	}
+	d.discover(c)
+	e := encoder{d: d, c: c, b: dst}
+	e.host()
+	e.u(uint64(len(c.stream.order)))
+	for _, i := range c.stream.order {
+		e.stream(int(i))
+	}
+	e.pairs()
+	e.u(uint64(len(c.event.order)))
+	for _, i := range c.event.order {
+		e.event(int(i))
+	}
+	e.memory(n)
+	e.u(uint64(len(c.call.order)))
+	for _, i := range c.call.order {
+		e.call(int(i))
+	}
+	e.notices(d.posts)
+	e.notices(d.ring)
+	e.u(d.dropped)
+	e.proofs()
+	return e.b
+}
+
+func (d *Device) number(c *canon, name func(Kind, uint64) uint64) {
+	for i := range d.contexts {
+		if n := name(KindContext, handle(KindContext, i, 1)); n != 0 {
+			c.context.numbered(i, n)
+		}
+	}
+	for i := range d.streams {
+		if d.streams[i].state == slotFree {
+			continue
+		}
+		if n := name(KindStream, uint64(d.streamHandle(i))); n != 0 {
+			c.stream.numbered(i, n)
+		}
+	}
+	for i := range d.events {
+		if d.events[i].state == slotFree {
+			continue
+		}
+		if n := name(KindEvent, uint64(d.eventHandle(i))); n != 0 {
+			c.event.numbered(i, n)
+		}
+	}
+	for i := range d.mems {
+		if d.mems[i].state == slotFree {
+			continue
+		}
+		if n := name(KindMemory, uint64(d.memHandle(i))); n != 0 {
+			c.mem.numbered(i, n)
+		}
+	}
+	for i := range d.calls {
+		if d.calls[i].phase == callFree {
+			continue
+		}
+		if n := name(KindCall, uint64(d.ticket(i))); n != 0 {
+			c.call.numbered(i, n)
+		}
+	}
+}
+
+// discover places what has no number.
+func (d *Device) discover(c *canon) {
+	for i := range d.contexts {
+		c.context.found(i)
+	}
+	for i := range d.streams {
+		if d.streams[i].state != slotFree {
+			c.stream.found(i)
+		}
+	}
+	see := func(m backend.Memory) {
+		if d.alive(m) {
+			c.mem.found(indexOf(uint64(m)))
+		}
+	}
+	pairs := uint32(0)
+	for _, si := range c.stream.order {
+		s := &d.streams[si]
+		for i, left := s.first, s.n; left > 0; i, left = d.entries[i].next, left-1 {
+			e := &d.entries[i]
+			switch e.kind {
+			case EntryRecord, EntryWait:
+				c.event.found(indexOf(uint64(e.event)))
+			case EntryCopy:
+				see(e.dst.Mem)
+				see(e.src.Mem)
+			case EntryKernel:
+				see(e.args)
+				if e.pair >= 0 && c.pair[e.pair] == 0 {
+					pairs++
+					c.pair[e.pair] = pairs
+				}
+			}
+		}
+	}
+	for i := range d.events {
+		if d.events[i].state != slotFree {
+			c.event.found(i)
+		}
+	}
+	for i := range d.mems {
+		if d.mems[i].state != slotFree {
+			c.mem.found(i)
+		}
+	}
+	for i := range d.calls {
+		if d.calls[i].phase != callFree {
+			c.call.found(i)
+		}
+	}
+}
+
+type encoder struct {
+	d *Device
+	c *canon
+	b []byte
+}
+
+func (e *encoder) u(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
+
+func (e *encoder) code(c backend.Code) { e.u(uint64(uint32(c))) }
+
+// flags packs facts into one number.
+func (e *encoder) flags(facts ...bool) {
+	v := uint64(0)
+	for i, f := range facts {
+		if f {
+			v |= 1 << i
+		}
+	}
+	e.u(v)
+}
+
+// streamSlot writes what stands for a slot of streams: its reference or, if the slot
+// is free, its bare number, because the next stream to take it takes its id.
+func (e *encoder) streamSlot(i int32) {
+	switch {
+	case i < 0:
+		e.u(0)
+	case e.c.stream.ref[i] != 0:
+		e.u(1)
+		e.u(e.c.stream.ref[i])
+	default:
+		e.u(2)
+		e.u(uint64(i))
+	}
+}
+
+// known writes a handle that the host gave: its reference if it is alive.
+func (e *encoder) known(k Kind, h uint64) {
+	i := indexOf(h)
+	var r *ranks
+	var gen uint32
+	switch kindOf(h) {
+	case KindStream:
+		if r = &e.c.stream; i < len(e.d.streams) {
+			gen = e.d.streams[i].gen
+		}
+	case KindEvent:
+		if r = &e.c.event; i < len(e.d.events) {
+			gen = e.d.events[i].gen
+		}
+	case KindMemory:
+		if r = &e.c.mem; i < len(e.d.mems) {
+			gen = e.d.mems[i].gen
+		}
+	case KindContext:
+		if r = &e.c.context; i < len(e.d.contexts) {
+			gen = 1
+		}
+	}
+	switch {
+	case h == 0:
+		e.u(0)
+	case r == nil || kindOf(h) != k || i >= len(r.ref):
+		e.u(1) // names nothing and never will
+	case r.ref[i] == 0:
+		e.u(2) // names nothing; what takes the slot next may alias it
+		e.u(uint64(i))
+	case gen != genOf(h):
+		e.u(3) // names nothing, but aliases what lives there
+		e.u(r.ref[i])
+	default:
+		e.u(4)
+		e.u(r.ref[i])
+	}
+}
+
+func (e *encoder) span(s backend.Span) {
+	e.known(KindMemory, uint64(s.Mem))
+	e.u(s.Offset)
+	e.u(s.Size)
+}
+
+func (e *encoder) host() {
+	d := e.d
+	e.u(uint64(d.budget))
+	for i := range d.cfg.Plan {
+		f := &d.cfg.Plan[i]
+		if f.Nth > d.nth[f.Op] {
+			e.u(uint64(f.Nth - d.nth[f.Op]))
+		} else {
+			e.u(0)
+		}
+	}
+	e.u(uint64(d.thread))
+	e.u(uint64(len(d.threads)))
+	for _, t := range d.threads {
+		e.known(KindContext, uint64(t.current))
+		e.code(t.lastError)
+	}
+	e.u(uint64(len(d.contexts)))
+	for _, i := range e.c.context.order {
+		e.u(e.c.context.ref[i])
+		e.flags(d.contexts[i], i == 0)
+	}
+}
+
+func (e *encoder) stream(si int) {
+	s := &e.d.streams[si]
+	e.u(e.c.stream.ref[si])
+	e.flags(s.state == slotZombie, s.working, s.flagDue != never, s.due != never)
+	e.u(uint64(s.capture))
+	e.code(s.fault)
+	e.code(s.err)
+	e.u(uint64(s.n))
+	for i, left := s.first, s.n; left > 0; i, left = e.d.entries[i].next, left-1 {
+		e.entry(&e.d.entries[i])
+	}
+}
+
+func (e *encoder) entry(x *entry) {
+	e.u(uint64(x.kind))
+	switch x.kind {
+	case EntryKernel:
+		e.flags(x.hang, x.lost)
+		e.u(uint64(x.kernel))
+		e.known(KindMemory, uint64(x.args))
+		e.code(x.exit)
+		if x.pair < 0 {
+			e.u(0)
+			return
+		}
+		e.u(uint64(e.c.pair[x.pair]))
+		e.u(uint64(e.d.pairs[x.pair].side[1-x.class]))
+	case EntryRecord:
+		e.u(e.c.event.ref[indexOf(uint64(x.event))])
+		e.age(x.event, x.seq)
+	case EntryWait:
+		e.u(e.c.event.ref[indexOf(uint64(x.event))])
+		e.flags(x.sat)
+		if !x.sat {
+			e.age(x.event, x.seq)
+		}
+		e.position(x.recStream, x.recPos)
+	case EntryCopy:
+		e.span(x.dst)
+		e.span(x.src)
+	}
+}
+
+// age writes how many records after the given one the event has seen. A wait
+// for a record that is yet to come is one ahead.
+func (e *encoder) age(h backend.Event, seq uint32) {
+	e.u(uint64(e.d.events[indexOf(uint64(h))].issued + 1 - seq))
+}
+
+// position writes a place in a stream, if the proofs need it and lack it.
+func (e *encoder) position(si int32, pos uint32) {
+	if e.d.cfg.NoProofs || si < 0 || pos <= e.d.streams[si].proven {
+		e.u(0)
+		return
+	}
+	e.u(1 + uint64(e.d.streams[si].enqueued+1-pos))
+	e.streamSlot(si)
+}
+
+// pairs writes the launches that still lack a partner, oldest first for each
+// argument memory: which one the next launch joins depends on it.
+func (e *encoder) pairs() {
+	d := e.d
+	done := func(p *pair) bool {
+		return p.serial == 0 || (p.side[0] != sideAbsent && p.side[1] != sideAbsent)
+	}
+	less := func(a, b *pair) bool {
+		if x, y := e.tag(a), e.tag(b); x != y {
+			return x < y
+		}
+		return a.serial < b.serial
+	}
+	var last *pair
+	for {
+		next := -1
+		for i := range d.pairs {
+			p := &d.pairs[i]
+			if done(p) || (last != nil && !less(last, p)) {
+				continue
+			}
+			if next < 0 || less(p, &d.pairs[next]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		last = &d.pairs[next]
+		e.u(1)
+		e.u(e.tag(last))
+		e.u(uint64(last.side[0])<<2 | uint64(last.side[1]))
+		e.u(uint64(e.c.pair[next]))
+	}
+	e.u(0)
+}
+
+// tag orders pairs by argument memory; memory that was freed is never named again.
+func (e *encoder) tag(p *pair) uint64 {
+	switch {
+	case p.tag == 0:
+		return 0
+	case e.d.alive(p.tag):
+		return 2 + e.c.mem.ref[indexOf(uint64(p.tag))]
+	}
+	return 1
+}
+
+func (e *encoder) event(i int) {
+	ev := &e.d.events[i]
+	e.u(e.c.event.ref[i])
+	e.flags(ev.state == slotZombie, ev.issued > 0, ev.done)
+	e.position(ev.recStream, ev.recPos)
+}
+
+func (e *encoder) memory(n Naming) {
+	d := e.d
+	e.u(uint64(len(e.c.mem.order)))
+	for _, i := range e.c.mem.order {
+		a := &d.mems[i]
+		e.u(e.c.mem.ref[i])
+		e.u(uint64(a.place))
+		e.u(a.size)
+		content := d.content(d.memHandle(int(i)))
+		if n.Memory == nil {
+			e.b = append(e.b, content...)
+			continue
+		}
+		at := len(e.b)
+		e.b = n.Memory(e.b, d.memHandle(int(i)), content)
+		e.u(uint64(len(e.b) - at))
+	}
+	if !d.cfg.Residue {
+		return
+	}
+	for i := range d.mems {
+		if a := &d.mems[i]; a.state == slotFree {
+			e.u(a.region)
+			e.b = append(e.b, d.arena[a.off:a.off+a.region]...)
+		}
+	}
+}
+
+func (e *encoder) call(i int) {
+	c := &e.d.calls[i]
+	e.u(e.c.call.ref[i])
+	e.u(uint64(c.phase))
+	e.u(uint64(c.thread))
+	op := &c.op
+	e.u(uint64(op.Kind))
+	e.known(KindStream, uint64(op.Stream))
+	e.known(KindEvent, uint64(op.Event))
+	e.known(KindMemory, uint64(op.Memory))
+	e.u(uint64(op.Place))
+	e.u(op.Size)
+	e.u(op.Offset)
+	e.span(op.Dst)
+	e.span(op.Src)
+	e.u(uint64(op.Launch.Kernel))
+	e.known(KindMemory, uint64(op.Launch.Args))
+	e.u(uint64(op.Launch.Blocks))
+	e.flags(op.Timeout > 0)
+	e.u(uint64(len(op.Data)))
+	e.b = append(e.b, op.Data...)
+
+	st := &c.strike
+	e.flags(st.hang, st.lost, st.late)
+	e.u(uint64(st.call))
+	e.code(st.code)
+	e.code(st.fatal)
+	switch c.phase {
+	case callWaiting:
+		ready := e.d.ready(c)
+		e.flags(ready, c.hang, c.aborted)
+		if op.Kind == OpWaitEvent {
+			if ev, _ := e.d.findEvent(op.Event); !ready && ev.gen == genOf(uint64(op.Event)) {
+				e.age(op.Event, c.seq)
+			}
+			e.position(c.recStream, c.recPos)
+		}
+	case callTook, callDone:
+		a := &c.answer
+		e.u(uint64(a.Outcome))
+		e.code(a.Code)
+		e.code(a.LastError)
+		e.flags(a.Accepted, a.Confirmed)
+		e.u(uint64(a.Status))
+		e.u(uint64(a.Capture))
+		e.known(kindOf(a.Handle), a.Handle)
+	}
+}
+
+func (e *encoder) notices(list []posted) {
+	e.u(uint64(len(list)))
+	for _, p := range list {
+		e.known(KindStream, uint64(p.stream))
+		e.code(p.code)
+	}
+}
+
+func (e *encoder) proofs() {
+	d := e.d
+	if d.cfg.NoProofs {
+		return
+	}
+	for _, i := range e.c.stream.order {
+		s := &d.streams[i]
+		e.u(uint64(s.enqueued - s.proven))
+	}
+	e.u(uint64(len(d.edges)))
+	for _, g := range d.edges {
+		e.streamSlot(g.stream)
+		e.u(uint64(d.streams[g.stream].enqueued - g.pos))
+		e.streamSlot(g.from)
+		e.u(uint64(d.streams[g.from].enqueued - g.fromPos))
+	}
+}

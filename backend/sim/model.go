@@ -66,6 +66,7 @@ type call struct {
 	hang     bool // by the plan: not answered until it expires
 	op       Op
 	thread   int
+	at       int64 // when it takes effect, if a policy looks at time
 	deadline int64
 	// WaitEvent: which record, and where it is.
 	seq       uint32
@@ -100,7 +101,10 @@ func (d *Device) Begin(op Op) Ticket {
 		i = len(d.calls) - 1
 	}
 	c := &d.calls[i]
-	*c = call{gen: c.gen + 1, phase: callBegun, op: op, thread: d.thread, strike: d.consult(&op), recStream: -1}
+	*c = call{gen: c.gen + 1, phase: callBegun, op: op, thread: d.thread, strike: d.consult(&op), at: d.now, recStream: -1}
+	if op.Kind.query() {
+		c.at = later(d.now, d.cfg.QueryTime)
+	}
 	d.traceCall(&op)
 	return d.ticket(i)
 }
@@ -341,7 +345,9 @@ func (d *Device) due(c Choice) int64 {
 		return d.streams[indexOf(c.Target)].due
 	case ChooseNotice:
 		return d.posts[c.Target].due
-	case ChooseEffect, ChooseReturn:
+	case ChooseEffect:
+		return d.calls[indexOf(c.Target)].at
+	case ChooseReturn:
 		return d.now
 	case ChooseExpire:
 		return d.calls[indexOf(c.Target)].deadline

@@ -42,9 +42,11 @@ func (d *Device) deliver(i int) {
 // Notices implements [backend.Backend]. A notice's Task is the position of the
 // kernel in its stream, and its Thread is zero.
 func (d *Device) Notices(dst []backend.Notice) (n int, dropped uint64) {
-	if d.policy == nil {
-		d.settle()
-	}
+	d.run(&Op{Kind: OpNotices})
+	return d.takeNotices(dst)
+}
+
+func (d *Device) takeNotices(dst []backend.Notice) (n int, dropped uint64) {
 	n = min(len(dst), len(d.ring))
 	for i, p := range d.ring[:n] {
 		dst[i] = backend.Notice{

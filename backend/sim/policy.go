@@ -46,7 +46,7 @@ func (Timed) Pick(d *Device, choices []Choice) int {
 		if c.Kind.Fault() {
 			continue
 		}
-		t, r := max(d.due(c), d.now), rankOf(c.Kind)
+		t, r := d.due(c), rankOf(c.Kind)
 		if t < at || (t == at && r < rank) {
 			best, at, rank = i, t, r
 		}
@@ -158,9 +158,6 @@ func (r *Recording) Pick(d *Device, choices []Choice) int {
 
 // chosen carries out a call under a policy.
 func (d *Device) chosen(op *Op) Answer {
-	if op.Kind.query() && d.cfg.QueryTime > 0 {
-		d.now = later(d.now, d.cfg.QueryTime)
-	}
 	t := d.Begin(*op)
 	for {
 		if c := &d.calls[indexOf(uint64(t))]; c.phase == callDone {

@@ -232,3 +232,18 @@ func (d *Device) consult(op *Op) strike {
 	}
 	return st
 }
+
+// Inject adds a fault to the plan. Its Nth counts the calls from now on: 1 is
+// the next. Clones made before do not have it.
+func (d *Device) Inject(f Fault) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	if f.Nth > 0 {
+		f.Nth += d.nth[f.Op]
+	}
+	cfg := *d.cfg
+	cfg.Plan = append(cfg.Plan[:len(cfg.Plan):len(cfg.Plan)], f)
+	d.cfg = &cfg
+	return nil
+}

@@ -145,6 +145,10 @@ func (x *exprCompiler) typeOf(e *Expr) (Type, bool) {
 	return Type{}, false
 }
 
+// isAnswer reports whether e is res.value, which is whatever type is wanted: the
+// rules cannot know what a call brings.
+func (e *Expr) isAnswer() bool { return e.Op == OpField && e.Peer == "res" && e.Name == "value" }
+
 // peer finds the machine that a name before a dot stands for.
 func (x *exprCompiler) peer(name string) *Machine {
 	if x.m != nil {
@@ -213,7 +217,7 @@ func combine(fs []boolFn, and bool) boolFn {
 func (x *exprCompiler) equal(e *Expr) boolFn {
 	l, r := e.Args[0], e.Args[1]
 	ty, ok := x.typeOf(l)
-	if !ok || l.Op == OpConst {
+	if !ok || l.Op == OpConst || l.isAnswer() {
 		if rt, rok := x.typeOf(r); rok {
 			ty, ok = rt, true
 		}
@@ -343,7 +347,7 @@ func (x *exprCompiler) value(e *Expr, want Type) valueFn {
 		}
 		return nil
 	}
-	if !ty.matches(want) {
+	if !ty.matches(want) && !e.isAnswer() {
 		x.c.fail("%s is of type %s, not %s", e, ty, want)
 		return nil
 	}
@@ -479,12 +483,12 @@ func (x *exprCompiler) aggregate(e *Expr) valueFn {
 	count := e.Name == "count"
 	return func(fr *frame) uint64 {
 		var n uint64
-		var inner frame
+		inner := &fr.w.inner
 		inner.w, inner.self = fr.w, fr.self
 		for s := range fr.w.capacity(p.id) {
 			inner.facts = fr.w.factWords(p.id, uint16(s))
 			inner.state = uint64(fr.w.header(p.id, uint16(s)).state)
-			if cond(&inner) {
+			if cond(inner) {
 				n++
 				if !count {
 					return 1
@@ -546,6 +550,7 @@ func (x *exprCompiler) updates(text string) []updateFn {
 				x.c.fail("%s: fresh() makes an identity", u)
 				continue
 			}
+			x.m.mints = true
 			sort := x.c.rules.sortID[ty.Name]
 			out = append(out, func(fr *frame) { fr.facts[f] = fr.w.fresh(sort) })
 		default:
@@ -555,6 +560,18 @@ func (x *exprCompiler) updates(text string) []updateFn {
 			}
 			v := x.value(u.Expr, ty)
 			if v == nil {
+				continue
+			}
+			if u.Expr.isAnswer() {
+				x.m.careful = true
+				out = append(out, func(fr *frame) {
+					n := v(fr)
+					if !ty.check(n) {
+						fr.outOfRange = int(f) + 1
+						return
+					}
+					fr.facts[f] = n
+				})
 				continue
 			}
 			if ty.Kind == Int {
@@ -577,6 +594,7 @@ func (x *exprCompiler) updates(text string) []updateFn {
 }
 
 func (x *exprCompiler) sends(texts []string) []send {
+	x.c.atMost(len(texts), maxSends, "events")
 	var out []send
 	for _, t := range texts {
 		if s, ok := x.send(t); ok {

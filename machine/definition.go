@@ -146,7 +146,7 @@ const (
 	// MaxArgs bounds the arguments of an event and of a command.
 	MaxArgs = 8
 	// MaxViews bounds the views that the rows of one state and event read.
-	MaxViews = 8
+	MaxViews = 12
 	// MaxIdentity bounds the facts of an identity.
 	MaxIdentity = 4
 	// maxText bounds one expression or list of updates, in bytes.

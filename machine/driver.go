@@ -86,7 +86,8 @@ type Reply struct {
 // Errors: [*RefusalError] if the event is refused, and nothing changed;
 // [*FailureError] if the instance's own last target names a failure;
 // [ErrReentrant]; [*BusyError] if the instance, or one that an emitted event is
-// for, stays busy; [*HoleError] if the rules have no way on.
+// for, stays busy; [*HoleError] if the rules have no way on: an answer, or an event that the
+// operation emitted, is not taken, and the operation does not fail by its own rules.
 func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) (Reply, error) {
 	if isOrigin(ctx, d) {
 		return Reply{}, fmt.Errorf("%s: %w", d.w.rules.eventName(ref, ev), ErrReentrant)
@@ -190,6 +191,9 @@ type pump struct {
 	root  Ref
 	reply Reply
 	fail  *FailureError
+	// cause is the first failure or refusal of another instance on the way.
+	cause error
+	hole  *HoleError
 	timer *time.Timer
 }
 
@@ -199,8 +203,12 @@ func (p *pump) run() error {
 	for {
 		s := d.w.Next(p.root)
 		if s == nil {
-			if p.fail != nil {
+			switch {
+			case p.fail != nil:
+				p.fail.Cause = p.cause
 				return p.fail
+			case p.hole != nil:
+				return p.hole
 			}
 			return nil
 		}
@@ -210,7 +218,15 @@ func (p *pump) run() error {
 				return err
 			}
 		case StepRefused:
-			return &HoleError{Refusal: d.w.refusalError(s)}
+			// The operation may notice and fail by its own rules, with this as
+			// the cause. If it does not, it is a hole.
+			r := d.w.refusalError(s)
+			if p.cause == nil {
+				p.cause = r
+			}
+			if p.hole == nil {
+				p.hole = &HoleError{Refusal: r}
+			}
 		default:
 			if err := p.carryOut(s); err != nil {
 				return err
@@ -251,6 +267,9 @@ func (p *pump) carryOut(s *Step) error {
 // note keeps what the operation's own instance reports.
 func (p *pump) note(s *Step, caught any) {
 	if s.Ref != p.root {
+		if s.Reason != "" && p.cause == nil {
+			p.cause = &FailureError{rules: p.d.w.rules, Ref: s.Ref, State: s.State, Event: s.Event, Reason: s.Reason, Code: s.Code, Panic: caught, row: s.Row}
+		}
 		return
 	}
 	p.reply = Reply{State: s.State, Row: s.Row, Code: s.Code, Value: s.Return}

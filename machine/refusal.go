@@ -233,11 +233,18 @@ type FailureError struct {
 	Code int32
 	// Panic is what the command panicked with, if it did.
 	Panic any
+	// Cause is what another instance refused or failed on the way, if anything.
+	Cause error
 	row   RowID
 }
 
-// Unwrap returns the Reason.
-func (e *FailureError) Unwrap() error { return e.Reason }
+// Unwrap returns the Reason and the Cause.
+func (e *FailureError) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Reason}
+	}
+	return []error{e.Reason, e.Cause}
+}
 
 // Error says all of it in one line.
 func (e *FailureError) Error() string {
@@ -249,6 +256,9 @@ func (e *FailureError) Error() string {
 	s += ")"
 	if e.Panic != nil {
 		s += fmt.Sprintf(": command panicked: %v", e.Panic)
+	}
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
 	}
 	return s
 }

@@ -38,7 +38,8 @@ type Command struct {
 }
 
 // Step is the account of one step. The pointer that [World.Issue],
-// [World.Settle] and [World.Next] return is valid until the next of them.
+// [World.Settle], [World.Next] and [World.Drop] return is valid until the next
+// of them, or of [World.Can].
 type Step struct {
 	Status  Status
 	Ref     Ref
@@ -60,13 +61,17 @@ type Step struct {
 	// Said has a bit for each row of the state and event whose guard said no,
 	// in order.
 	Said uint64
-	// By is the instance that refused, with its state, event and row, if the
-	// refusal came from one taken along.
-	By      Ref
-	ByState StateID
-	ByEvent EventID
-	ByRow   RowID
-	// Fact is the fact that would leave its range, or the argument that is wrong.
+	// By is the instance that refused, with its state, event, row and reason
+	// why, if the refusal came from one taken along.
+	By       Ref
+	ByState  StateID
+	ByEvent  EventID
+	ByRow    RowID
+	ByKind   RefusalKind
+	BySaid   uint64
+	ByDuring RowID
+	// Fact is the fact that would leave its range, or the argument that is
+	// wrong: of By if that is who refused.
 	Fact int
 	// During is the row in flight when the event came; NoRowID if none.
 	During RowID
@@ -77,7 +82,8 @@ type Step struct {
 // the answer must be given to [World.Settle].
 func (w *World) Issue(ref Ref, ev EventID, args ...uint64) *Step {
 	if w.rules.opaque {
-		defer w.unwind()
+		w.midstep = true
+		defer w.unwind(w.save())
 	}
 	w.issue(ref, ev, args, origin{root: ref})
 	w.commit()
@@ -86,18 +92,20 @@ func (w *World) Issue(ref Ref, ev EventID, args ...uint64) *Step {
 
 // unwind restores the world when an opaque function panics in the middle of a
 // step, and lets the panic go on.
-func (w *World) unwind() {
-	if w.depth != 0 || len(w.undo) > 0 || len(w.records) > 0 {
-		w.restore(savepoint{queued: w.words[w.queueAt], seq: w.seq - uint64(len(w.records))})
-		w.depth, w.quiet = 0, false
+func (w *World) unwind(sp savepoint) {
+	if w.midstep {
+		w.restore(sp)
+		w.depth, w.taking, w.quiet, w.midstep = 0, 0, false, false
 	}
 }
 
 // Next takes the next waiting event of the root's operation. It returns nil
-// if there is none. A deferred event stays at the head.
+// if there is none, or while a command of the operation is in flight: an
+// operation is one thread of events. A deferred event stays at the head.
 func (w *World) Next(root Ref) *Step {
 	if w.rules.opaque {
-		defer w.unwind()
+		w.midstep = true
+		defer w.unwind(w.save())
 	}
 	p := root.Pack()
 	n := w.Queued()
@@ -106,12 +114,17 @@ func (w *World) Next(root Ref) *Step {
 		if w.words[e+entryRoot] != p {
 			continue
 		}
+		if w.flying > 0 && w.operating(p) {
+			return nil
+		}
 		ref := UnpackRef(w.words[e+entryRef])
 		ev, nargs := EventID(w.words[e+entryEvent]), int(w.words[e+entryEvent]>>16)
 		var args [MaxArgs]uint64
 		copy(args[:], w.words[e+entryArgs:e+entryArgs+nargs])
 		parent := w.words[e+entryParent]
+		w.taking = 1
 		w.issue(ref, ev, args[:nargs], origin{root: root, via: ViaQueue, parent: parent})
+		w.taking = 0
 		if w.step.Status != Deferred {
 			w.dequeue(i)
 		}
@@ -121,10 +134,24 @@ func (w *World) Next(root Ref) *Step {
 	return nil
 }
 
+// operating reports whether a command of the root's operation is in flight.
+func (w *World) operating(root uint64) bool {
+	for i := range w.rules.machines {
+		p := &w.pools[i]
+		for at, n := p.at, p.capacity; n > 0; at, n = at+p.stride, n-1 {
+			if w.words[at+atRoot] == root {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Settle gives the answer to the command that the instance has in flight.
 func (w *World) Settle(ref Ref, res Result) *Step {
 	if w.rules.opaque {
-		defer w.unwind()
+		w.midstep = true
+		defer w.unwind(w.save())
 	}
 	w.settle(ref, res)
 	w.commit()
@@ -167,19 +194,20 @@ func (w *World) Drop(ref Ref) *Step {
 // the step is rehearsed and undone. A deferred event would not.
 func (w *World) Can(ref Ref, ev EventID, args ...uint64) bool {
 	if w.rules.opaque {
-		defer w.unwind()
+		w.midstep = true
+		defer w.unwind(w.save())
 	}
 	sp := w.save()
 	w.quiet = true
 	w.issue(ref, ev, args, origin{root: ref})
 	ok := w.step.Status == Accepted || w.step.Status == InFlight
 	w.restore(sp)
-	w.quiet = false
+	w.quiet, w.midstep = false, false
 	return ok
 }
 
 func (w *World) begin(ref Ref, ev EventID, root Ref) *Step {
-	w.step = Step{Ref: ref, Root: root, Event: ev, Row: NoRowID, ByRow: NoRowID, During: NoRowID}
+	w.step = Step{Ref: ref, Root: root, Event: ev, Row: NoRowID, ByRow: NoRowID, During: NoRowID, ByDuring: NoRowID}
 	return &w.step
 }
 
@@ -187,10 +215,11 @@ func (w *World) begin(ref Ref, ev EventID, root Ref) *Step {
 type savepoint struct {
 	undo, records int
 	queued, seq   uint64
+	flying        int
 }
 
 func (w *World) save() savepoint {
-	return savepoint{undo: len(w.undo), records: len(w.records), queued: w.words[w.queueAt], seq: w.seq}
+	return savepoint{undo: len(w.undo), records: len(w.records), queued: w.words[w.queueAt], seq: w.seq, flying: w.flying}
 }
 
 func (w *World) restore(p savepoint) {
@@ -204,6 +233,7 @@ func (w *World) restore(p savepoint) {
 	w.records = w.records[:p.records]
 	w.words[w.queueAt] = p.queued
 	w.seq = p.seq
+	w.flying = p.flying
 }
 
 // touch saves words before the first change of a step: offset, words, length,
@@ -216,7 +246,7 @@ func (w *World) touch(at, n int) {
 
 // commit hands the step's records on and forgets how to undo it.
 func (w *World) commit() {
-	w.undo = w.undo[:0]
+	w.undo, w.midstep = w.undo[:0], false
 	if len(w.records) > 0 {
 		for i := range w.records {
 			w.config.Recorder.Record(&w.records[i])
@@ -249,6 +279,12 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	if h.gen != ref.Gen {
 		return w.refuse(StaleRef, ref, ev, nil, args, o)
 	}
+	for i := range w.depth {
+		if w.frames[i].self == ref {
+			// It is in the middle of this very step: it has no state to refuse in.
+			return w.refuse(TakenTwice, ref, ev, nil, args, o)
+		}
+	}
 	if outer {
 		s.From, s.State = h.state, h.state
 	}
@@ -263,6 +299,8 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		flying := &m.rows[h.flight-1]
 		if outer {
 			s.During = flying.idx
+		} else {
+			s.ByDuring = flying.idx
 		}
 		if flying.inFlight == nil || len(flying.inFlight[ev].rows) == 0 {
 			// A joint step cannot wait by itself: the whole step waits.
@@ -290,6 +328,8 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	}
 	if outer {
 		s.Said = said
+	} else {
+		s.BySaid = said
 	}
 	switch {
 	case r == nil:
@@ -303,6 +343,9 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 
 	sp := w.save()
 	w.touch(b, w.pools[ref.Machine].stride)
+	if m.mints {
+		w.touch(0, len(w.rules.sorts))
+	}
 	if !r.hasCall {
 		rec := w.record(Stepped, ref, f, r, o)
 		t := pick(r.targets[OK], f)
@@ -319,6 +362,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	for _, u := range r.before {
 		u(f)
 	}
+	w.identify(rec)
 	if f.outOfRange != 0 {
 		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
 	}
@@ -337,6 +381,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	}
 	w.words[b+atIssue], w.words[b+atRoot] = seq, o.root.Pack()
 	w.words[b] = header{state: h.state, flight: uint16(r.idx) + 1, gen: h.gen}.pack()
+	w.flying++
 	if rec >= 0 {
 		p := &w.records[rec]
 		p.Call, p.NCall, p.CallArgs = r.call, uint8(cmd.N), cmd.Args
@@ -377,10 +422,14 @@ func (w *World) settle(ref Ref, res Result) bool {
 	s.Event, s.Row, s.Root = r.ev, r.idx, o.root
 	sp := w.save()
 	w.touch(b, w.pools[ref.Machine].stride)
+	if m.mints {
+		w.touch(0, len(w.rules.sorts))
+	}
 	rec := w.record(Settled, ref, f, r, o)
 	clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
 	w.words[b+atIssue], w.words[b+atRoot] = 0, 0
 	w.words[b] = header{state: h.state, gen: h.gen}.pack()
+	w.flying--
 	t := pick(r.targets[res.Outcome], f)
 	if !w.apply(r, t, f, w.seq, o.root) {
 		w.restore(sp)
@@ -420,6 +469,11 @@ func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
 	}
 	if t.doFunc != nil {
 		t.doFunc(f.facts)
+		for i, ty := range w.rules.machines[f.self.Machine].factTy {
+			if !ty.check(f.facts[i]) {
+				f.outOfRange = i + 1
+			}
+		}
 	}
 	if f.outOfRange != 0 {
 		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
@@ -498,7 +552,7 @@ func (w *World) enqueue(x *send, f *frame, seq uint64, root Ref) bool {
 		return false
 	}
 	n := w.Queued()
-	if n == w.queueCap {
+	if n == w.queueCap+w.taking {
 		w.step.Refusal = QueueFull
 		return false
 	}
@@ -524,7 +578,7 @@ func (w *World) dequeue(i int) {
 func (w *World) refuse(k RefusalKind, ref Ref, ev EventID, r *row, args []uint64, o origin) bool {
 	s := &w.step
 	if w.depth > 0 {
-		s.Refusal = ByJoint
+		s.Refusal, s.ByKind = ByJoint, k
 		s.By, s.ByEvent = ref, ev
 		if w.current(ref) {
 			s.ByState = w.header(ref.Machine, ref.Slot).state
@@ -544,17 +598,21 @@ func (w *World) refuse(k RefusalKind, ref Ref, ev EventID, r *row, args []uint64
 // untaken ends a step that changed nothing: it waits, or it is refused and on record.
 func (w *World) untaken(ref Ref, ev EventID, r *row, args []uint64, o origin) bool {
 	s := &w.step
-	if s.Status == Deferred || w.depth > 0 {
-		if w.depth > 0 && s.Status != Deferred && s.Refusal != ByJoint {
+	if s.Status == Deferred {
+		return false
+	}
+	if w.depth > 0 {
+		if s.Refusal != ByJoint {
 			// An instance taken along could not keep its own rules.
-			s.By, s.ByEvent, s.ByState, s.Refusal = ref, ev, w.header(ref.Machine, ref.Slot).state, ByJoint
+			s.By, s.ByEvent, s.ByState, s.ByRow = ref, ev, w.header(ref.Machine, ref.Slot).state, r.idx
+			s.Refusal, s.ByKind = ByJoint, s.Refusal
 		}
 		return false
 	}
 	s.Status = StepRefused
 	var f *frame
 	if r != nil {
-		f = &w.frames[0]
+		f, s.Row = &w.frames[0], r.idx
 	}
 	rec := w.record(Rejected, ref, f, r, o)
 	if rec < 0 {
@@ -592,14 +650,9 @@ func (w *World) record(k RecordKind, ref Ref, f *frame, r *row, o origin) int {
 	}
 	p.Site = w.site
 	if w.current(ref) {
-		m := w.rules.machines[ref.Machine]
 		p.From = w.header(ref.Machine, ref.Slot).state
 		p.To = p.From
-		facts := w.factWords(ref.Machine, ref.Slot)
-		for i, id := range m.ident {
-			p.Identity[i] = facts[id]
-		}
-		p.NIdentity = uint8(len(m.ident))
+		w.identify(len(w.records) - 1)
 	}
 	if r != nil {
 		p.Event, p.Row = r.ev, r.idx
@@ -619,11 +672,21 @@ func (w *World) arrive(rec int, t *target) {
 		return
 	}
 	p := &w.records[rec]
-	m := w.rules.machines[p.Ref.Machine]
 	p.To, p.Target = t.to, t.idx
 	p.Reason = w.rules.reason(t.reason)
+	w.identify(rec)
+}
+
+// identify puts the identity that an instance has now into its record.
+func (w *World) identify(rec int) {
+	if rec < 0 {
+		return
+	}
+	p := &w.records[rec]
+	m := w.rules.machines[p.Ref.Machine]
 	facts := w.factWords(p.Ref.Machine, p.Ref.Slot)
 	for i, id := range m.ident {
 		p.Identity[i] = facts[id]
 	}
+	p.NIdentity = uint8(len(m.ident))
 }

@@ -30,18 +30,24 @@ type World struct {
 	// words holds, in order: a fresh counter for each sort of identity, the
 	// queue (a count, then entries), and the instances of each machine.
 	words []uint64
-	pools [256]place
+	pools *[256]place // shared by clones, never changed
 
 	queueAt, queueCap int
+	// taking is 1 while the event that Next takes is still in the queue.
+	taking int
 
 	seq     uint64
+	flying  int // commands in flight
 	undo    []uint64 // see touch
 	records []Record // of the step under way
 	step    Step
 	site    uintptr
 	depth   int
 	frames  [maxJoint]frame
-	quiet   bool // a rehearsal: keep no records
+	inner   frame   // of any and count
+	lent    []uint64 // see lend
+	quiet   bool    // a rehearsal: keep no records
+	midstep bool    // see unwind
 }
 
 // maxJoint bounds how deep joint steps may call one another.
@@ -87,7 +93,7 @@ func unpackHeader(w uint64) header {
 
 // NewWorld makes a world with every instance in its initial state.
 func (r *Rules) NewWorld(c Config) (*World, error) {
-	w := &World{rules: r, config: c, queueCap: c.Queue}
+	w := &World{rules: r, config: c, queueCap: c.Queue, pools: new([256]place)}
 	if w.queueCap == 0 {
 		w.queueCap = 16
 	}
@@ -101,7 +107,7 @@ func (r *Rules) NewWorld(c Config) (*World, error) {
 	}
 	at := len(r.sorts)
 	w.queueAt = at
-	at += 1 + w.queueCap*entryWords
+	at += 1 + (w.queueCap+1)*entryWords // one more for the event being taken
 	for i, m := range r.machines {
 		p := place{at: at, stride: atFacts + len(m.factTy) + m.maxArgs + m.maxCall, capacity: 1}
 		if m.def.Pool != "" {
@@ -137,20 +143,20 @@ func (w *World) Seq() uint64 { return w.seq }
 
 // Clone returns an independent copy. It has no recorder.
 func (w *World) Clone() *World {
-	c := &World{rules: w.rules, config: w.config, pools: w.pools, queueAt: w.queueAt, queueCap: w.queueCap, seq: w.seq}
+	c := &World{rules: w.rules, config: w.config, pools: w.pools, queueAt: w.queueAt, queueCap: w.queueCap, seq: w.seq, flying: w.flying}
 	c.config.Recorder = nil
 	c.words = append(make([]uint64, 0, len(w.words)), w.words...)
 	return c
 }
 
-// CopyFrom makes w a copy of o, which must be a clone of it or its origin, and
-// allocates nothing.
+// CopyFrom makes w a copy of o, and allocates nothing. It panics unless both
+// are of the same rules and the same Config.
 func (w *World) CopyFrom(o *World) {
-	if len(w.words) != len(o.words) || w.rules != o.rules {
+	if w.rules != o.rules || w.queueCap != o.queueCap || (w.pools != o.pools && *w.pools != *o.pools) {
 		panic("machine: CopyFrom a world of another shape")
 	}
 	copy(w.words, o.words)
-	w.seq = o.seq
+	w.seq, w.flying = o.seq, o.flying
 }
 
 // Ref returns the current occupant of a slot. It panics if there is no such
@@ -252,6 +258,12 @@ func (w *World) HasNext(root Ref) bool {
 		}
 	}
 	return false
+}
+
+// lend copies facts for an opaque guard, which may look but not touch.
+func (w *World) lend(facts []uint64) Facts {
+	w.lent = append(w.lent[:0], facts...)
+	return w.lent
 }
 
 func (w *World) fresh(sort int) uint64 {

@@ -20,14 +20,13 @@ type Instance struct {
 	// Solo: no log, and no row that is taken or waits while a command is in
 	// flight. Then the mark "in flight" excludes everyone else by itself, and
 	// one word is lock, mark and control state at once: state<<2 | waiters | busy.
-	word  atomic.Uint32
-	p     Performer
-	bound time.Duration
-	w     *World // its words hold the facts; only the owner of the busy bit reads it
-	f     frame
-	cmd   Command
-	fast  *row // the row in flight, on the fast path
-	done  bool // the command returned
+	word    atomic.Uint32
+	perform PerformerFunc
+	bound   time.Duration
+	w       *World // its words hold the facts; only the owner of the busy bit reads it
+	f       frame
+	cmd     Command
+	done    bool // the command returned
 	// caught is what the command panicked with.
 	caught any
 	ctx    atomic.Pointer[commandContext]
@@ -75,7 +74,12 @@ func (r *Rules) NewInstance(c InstanceConfig) (*Instance, error) {
 	}
 	i := &Instance{m: m, ref: w.Ref(0, 0)}
 	if c.Recorder == nil && !c.Sites && m.soloable() {
-		i.p, i.w, i.bound = c.Performer, w, c.Bound
+		i.w, i.bound = w, c.Bound
+		if f, ok := c.Performer.(PerformerFunc); ok {
+			i.perform = f // a method value would call it through one more call
+		} else {
+			i.perform = c.Performer.Perform
+		}
 		if i.bound == 0 {
 			i.bound = 30 * time.Second
 		}
@@ -105,64 +109,138 @@ func (i *Instance) Machine() *Machine { return i.m }
 
 // Fire lets an event happen; see [Driver.Fire] for its errors.
 func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply, error) {
-	if i.d != nil {
-		return i.d.Fire(ctx, i.ref, ev, args...)
-	}
 	cc := i.ctx.Load()
 	if cc == nil || cc.Context != ctx {
-		if isOrigin(ctx, i) {
-			return Reply{}, fmt.Errorf("%s: %w", i.m.EventName(ev), ErrReentrant)
+		if i.d != nil {
+			return i.d.Fire(ctx, i.ref, ev, args...)
 		}
-		cc = i.mark(ctx)
-	}
-	old := i.word.Load()
-	for old&soloBusy != 0 || !i.word.CompareAndSwap(old, old|soloBusy) {
-		if old&soloBusy != 0 {
-			if err := i.await(ctx, ev); err != nil {
-				return Reply{}, err
-			}
+		if cc = i.mark(ctx); cc == nil {
+			return Reply{}, reentrant(i.m, ev)
 		}
-		old = i.word.Load()
 	}
-	state := StateID(old >> soloShift)
+	// What can be read without the busy bit is read before it is taken: between
+	// the two atomic operations, each store and each call counts twice, since
+	// the second waits for all of them.
 	m := i.m
 	if m.careful || int(ev) >= len(m.argTy) || len(args) != len(m.argTy[ev]) {
-		return i.whole(cc, state, ev, args)
+		return i.slow(cc, ev, args)
 	}
-	f := &i.f
-	if len(args) > 0 {
-		if m.badArgument(ev, args) >= 0 {
-			return i.whole(cc, state, ev, args)
-		}
-		copy(f.args[:], args)
+	old := i.word.Load()
+	rows := m.cells[int(old>>soloShift)*len(m.argTy)+int(ev)].rows
+	if old&soloBusy != 0 || len(rows) == 0 {
+		return i.slow(cc, ev, args)
 	}
-	f.state = uint64(state)
-	var r *row
-	for _, x := range m.cells[int(state)*len(m.argTy)+int(ev)].rows {
-		if x.guard == nil || x.guard(f) {
-			r = x
-			break
-		}
+	r := rows[0]
+	if !i.word.CompareAndSwap(old, old|soloBusy) {
+		return i.slow(cc, ev, args)
+	}
+	i.f.state = uint64(old >> soloShift)
+	if len(args) > 0 && !i.take(ev, args) {
+		return i.whole(cc, ev, args)
+	}
+	if r.guard != nil && !r.guard(&i.f) {
+		r = i.another(r)
 	}
 	if r == nil || r.kind == refusal {
-		return i.whole(cc, state, ev, args)
+		return i.whole(cc, ev, i.f.args[:len(i.m.argTy[ev])])
 	}
-	f.res.Outcome = OK
+	t := r.only[OK]
 	if r.hasCall {
-		for _, u := range r.before {
-			u(f)
+		if len(r.before)+len(r.callArgs) > 0 {
+			i.prepare(r)
 		}
 		i.cmd.Call, i.cmd.N = r.call, len(r.callArgs)
-		for n, a := range r.callArgs {
-			i.cmd.Args[n] = a(f)
-		}
-		i.fast, i.done = r, false
-		i.perform(cc)
+		t = i.carryOut(cc, r)
+	} else if i.f.res.Outcome = OK; t != nil && !t.bare() {
+		t = nil
 	}
-	t := r.only[f.res.Outcome]
 	if t == nil {
-		t = pick(r.targets[f.res.Outcome], f)
+		return i.arrive(r)
 	}
+	i.release(t.to)
+	return Reply{State: t.to, Row: r.idx}, nil
+}
+
+// slow takes the busy bit, waiting for it if it must, and goes through the world.
+func (i *Instance) slow(cc *commandContext, ev EventID, args []uint64) (Reply, error) {
+	for {
+		old := i.word.Load()
+		if old&soloBusy != 0 {
+			if err := i.await(cc.Context, ev); err != nil {
+				return Reply{}, err
+			}
+		} else if i.word.CompareAndSwap(old, old|soloBusy) {
+			return i.whole(cc, ev, args)
+		}
+	}
+}
+
+// take puts the event's arguments into the frame. It returns false if one is
+// not of its type.
+func (i *Instance) take(ev EventID, args []uint64) bool {
+	copy(i.f.args[:], args)
+	return i.m.badArgument(ev, args) < 0
+}
+
+// another returns the row to take when the first of its state and event says
+// no, or nil.
+func (i *Instance) another(first *row) *row {
+	for _, r := range first.cell.rows[1:] {
+		if r.guard == nil || r.guard(&i.f) {
+			return r
+		}
+	}
+	return nil
+}
+
+// prepare makes the changes before the row's command, and its arguments.
+func (i *Instance) prepare(r *row) {
+	for _, u := range r.before {
+		u(&i.f)
+	}
+	for n, a := range r.callArgs {
+		i.cmd.Args[n] = a(&i.f)
+	}
+}
+
+// carryOut performs the row's command. It returns the target if that is bare;
+// else nil, and the answer is in i.f.res.
+func (i *Instance) carryOut(cc *commandContext, r *row) *target {
+	i.done = false
+	defer func() {
+		if i.done {
+			return
+		}
+		i.f.res = Result{Outcome: Panicked}
+		if i.caught = recover(); i.caught == nil {
+			i.abandon(r)
+		}
+	}()
+	res := i.perform(cc, &i.cmd)
+	if t := r.only[OK]; res.Outcome == OK && t != nil && t.bare() {
+		i.done = true
+		return t
+	}
+	i.f.res = res.checked()
+	i.done = true
+	return nil
+}
+
+// abandon ends the transition of a goroutine that ended inside the command
+// with runtime.Goexit: nobody comes back to do it.
+func (i *Instance) abandon(r *row) {
+	t := pick(r.targets[Panicked], &i.f)
+	for _, u := range t.do {
+		u(&i.f)
+	}
+	i.release(t.to)
+}
+
+// arrive ends a transition whose target changes facts or reports something;
+// i.f.res has the answer.
+func (i *Instance) arrive(r *row) (Reply, error) {
+	f := &i.f
+	t := pick(r.targets[f.res.Outcome], f)
 	for _, u := range t.do {
 		u(f)
 	}
@@ -173,11 +251,10 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	if t.ret != nil {
 		reply.Value = t.ret(f)
 	}
-	if t.reason == "" {
-		i.release(t.to)
-		return reply, nil
+	var err error
+	if t.reason != "" {
+		err = &FailureError{rules: i.m.rules, Ref: i.ref, State: t.to, Event: r.ev, Reason: t.reason, Code: reply.Code, Panic: i.caught, row: r.idx}
 	}
-	err := &FailureError{rules: m.rules, Ref: i.ref, State: t.to, Event: ev, Reason: t.reason, Code: reply.Code, Panic: i.caught, row: r.idx}
 	i.caught = nil
 	i.release(t.to)
 	return reply, err
@@ -186,8 +263,9 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 // whole takes the step through the world: for refusals, which need an account
 // of who said no, and for machines whose steps may have to be undone. The
 // caller owns the busy bit.
-func (i *Instance) whole(cc *commandContext, state StateID, ev EventID, args []uint64) (reply Reply, err error) {
+func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply Reply, err error) {
 	w, b := i.w, i.w.base(0, 0)
+	state := i.State()
 	if !i.m.careful {
 		w.words[b] = header{state: state}.pack()
 	}
@@ -201,9 +279,8 @@ func (i *Instance) whole(cc *commandContext, state StateID, ev EventID, args []u
 	}
 	var caught any
 	if s.Status == InFlight {
-		i.cmd, i.fast, i.done = s.Command, nil, false
-		i.perform(cc)
-		caught, i.caught = i.caught, nil
+		i.cmd = s.Command
+		caught = i.answer(cc)
 		if s = w.Settle(i.ref, i.f.res); s.Status != Accepted {
 			// A hole: there is no way on, and the answer stays due.
 			return Reply{State: state, Row: s.Row}, &HoleError{Refusal: w.refusalError(s), Settling: true}
@@ -216,40 +293,50 @@ func (i *Instance) whole(cc *commandContext, state StateID, ev EventID, args []u
 	return reply, err
 }
 
-// perform carries the command out; its answer goes to f.res.
-func (i *Instance) perform(cc *commandContext) {
-	defer i.performed()
-	i.f.res = i.p.Perform(cc, &i.cmd)
-	i.done = true
+// answer performs a command that the world has in flight; its answer goes to i.f.res.
+func (i *Instance) answer(cc *commandContext) (caught any) {
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		i.f.res = Result{Outcome: Panicked}
+		if caught = recover(); caught == nil {
+			i.w.Settle(i.ref, i.f.res) // runtime.Goexit, as in abandon
+		}
+	}()
+	i.f.res = i.perform(cc, &i.cmd).checked()
+	done = true
+	return nil
 }
 
-// performed turns a panic of the command into its outcome.
-func (i *Instance) performed() {
-	if i.done {
-		return
-	}
-	i.f.res = Result{Outcome: Panicked}
-	if i.caught = recover(); i.caught != nil {
-		return
-	}
-	// runtime.Goexit: nobody comes back to settle.
-	r := i.fast
-	if r == nil {
-		i.w.Settle(i.ref, i.f.res)
-		return
-	}
-	t := pick(r.targets[Panicked], &i.f)
-	for _, u := range t.do {
-		u(&i.f)
-	}
-	i.release(t.to)
+// bare reports whether a target only names the state to go to.
+func (t *target) bare() bool {
+	return len(t.do) == 0 && t.code == nil && t.ret == nil && t.reason == ""
 }
 
-// mark returns ctx marked as this instance's. The last one is kept, since
-// hosts fire with the same context again and again.
+// checked panics if the outcome is none: the command's code is wrong, and
+// what it did is unknown, as if it had panicked by itself.
+func (r Result) checked() Result {
+	if int(r.Outcome) >= NumOutcomes {
+		panic("machine: a command was answered with " + r.Outcome.String())
+	}
+	return r
+}
+
+// reentrant makes the error for an event fired through a command's context.
+func reentrant(m *Machine, ev EventID) error {
+	return fmt.Errorf("%s: %w", m.EventName(ev), ErrReentrant)
+}
+
+// mark returns ctx marked as this instance's, or nil if it is already. The
+// last one is kept, since hosts fire with the same context again and again.
 func (i *Instance) mark(ctx context.Context) *commandContext {
+	if isOrigin(ctx, i) {
+		return nil
+	}
 	cc := &commandContext{Context: ctx, owner: i}
-	if reflect.TypeOf(ctx).Comparable() {
+	if reflect.ValueOf(ctx).Comparable() {
 		i.ctx.Store(cc)
 	}
 	return cc
@@ -257,12 +344,16 @@ func (i *Instance) mark(ctx context.Context) *commandContext {
 
 // release gives the word back with the new state, and wakes those who wait.
 func (i *Instance) release(to StateID) {
-	if old := i.word.Swap(uint32(to) << soloShift); old&soloWaiters != 0 {
-		i.mu.Lock()
-		close(i.wake)
-		i.wake = make(chan struct{})
-		i.mu.Unlock()
+	if i.word.Swap(uint32(to)<<soloShift)&soloWaiters != 0 {
+		i.wakeAll()
 	}
+}
+
+func (i *Instance) wakeAll() {
+	i.mu.Lock()
+	close(i.wake)
+	i.wake = make(chan struct{})
+	i.mu.Unlock()
 }
 
 // await waits for the word to be given back.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"go/token"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Positions of the named parts of a compiled machine. They are dense and
@@ -23,18 +25,46 @@ type (
 // out. It is not a legal character of either.
 const inFlightMark = "▸"
 
+// What keeps a hostile Definition from making Compile large or slow. Lists of
+// states and rows multiply: a row from 100 states is compiled 100 times.
+const (
+	maxDefinitions = 200
+	maxStates      = 1000
+	maxEvents      = 256
+	maxFacts       = 64
+	maxViewsNamed  = 256
+	maxTargets     = 64
+	maxSends       = 32
+	maxName        = 200      // bytes of a name, a reason or a row's id
+	maxRows        = 1 << 14  // of all machines, a row of several states counting once for each
+	maxCells       = 1 << 20  // pairs of a state, or a row in flight, and an event
+	maxCompiled    = 16 << 20 // bytes of text, a row of several states counting once for each
+	maxFaults      = 50
+	// maxGuards is how many guards a refusal can name.
+	maxGuards = 64
+)
+
 // DefinitionError says what is wrong with a Definition and where.
 type DefinitionError struct {
 	Machine string
 	Row     string // empty if the fault is not in a row
 	Field   string // guard, command, then[1].do, …
 	Msg     string
-	Offset  int64 // byte offset in the file, if read from one; else 0
+	// Offset is the place of the row, or of the machine, in the file that the
+	// Definition was read from: bytes from the start; Line and Column count
+	// from 1. Line is 0 if it was not read from a file.
+	Offset       int64
+	Line, Column int
+
+	machine, row int // positions; row is -1 if the fault is not in a row
 }
 
-// Error returns "machine/row: field: message".
+// Error returns "line:column: machine/row: field: message".
 func (e *DefinitionError) Error() string {
 	var b strings.Builder
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d: ", e.Line, e.Column)
+	}
 	b.WriteString(e.Machine)
 	if e.Row != "" {
 		b.WriteString("/" + e.Row)
@@ -43,9 +73,6 @@ func (e *DefinitionError) Error() string {
 		b.WriteString(": " + e.Field)
 	}
 	b.WriteString(": " + e.Msg)
-	if e.Offset > 0 {
-		fmt.Fprintf(&b, " (byte %d)", e.Offset)
-	}
 	return b.String()
 }
 
@@ -65,11 +92,11 @@ type Machine struct {
 	initial StateID
 
 	maxArgs, maxCall int
-	// held: some row is accepted while a command is in flight.
-	hasInFlightRows bool
 	// careful: a step may have to be undone, for a count out of range or an
 	// opaque function that panics.
 	careful bool
+	// mints: some row makes an identity, so that undoing it must give it back.
+	mints bool
 }
 
 // cell lists the rows of one state and event, in order.
@@ -163,15 +190,40 @@ type Rules struct {
 // names that are unknown, doubled or of the wrong type; rows of a state and
 // event that leave a case open or can never be reached; a command without a
 // target for some outcome; states that cannot be reached or left; events no
-// row takes.
+// row takes; more of anything than a world can hold. After 50 faults it stops
+// looking. The Definitions must not be changed from then on.
 func Compile(defs ...*Definition) (*Rules, error) {
+	if len(defs) == 0 || len(defs) > maxDefinitions {
+		return nil, fmt.Errorf("%d definitions: want 1 to %d", len(defs), maxDefinitions)
+	}
+	for i, d := range defs {
+		if d == nil {
+			return nil, fmt.Errorf("definition %d is nil", i)
+		}
+	}
 	c := &compiler{rules: &Rules{
 		byName: map[string]*Machine{}, callID: map[string]CallID{},
 		sortID: map[string]int{}, reasonID: map[Reason]uint16{},
 	}}
-	if len(defs) == 0 || len(defs) > 200 {
-		return nil, fmt.Errorf("%d definitions: want 1 to 200", len(defs))
+	c.all(defs)
+	if len(c.errs) > 0 {
+		return nil, errors.Join(c.errs...)
 	}
+	c.rules.opaque = c.rules.Opaque()
+	c.rules.hash = hashRules(c.rules)
+	return c.rules, nil
+}
+
+// enough ends the work of a compiler that has found too much wrong.
+type enough struct{}
+
+// all goes through the stages of compilation as far as they make sense.
+func (c *compiler) all(defs []*Definition) {
+	defer func() {
+		if r := recover(); r != nil && r != (enough{}) {
+			panic(r)
+		}
+	}()
 	pools := map[string]int{}
 	for i, d := range defs {
 		c.declare(MachineID(i), d)
@@ -186,21 +238,22 @@ func Compile(defs ...*Definition) (*Rules, error) {
 		}
 		c.rules.poolOf = append(c.rules.poolOf, p)
 	}
-	if len(c.errs) == 0 {
-		for _, m := range c.rules.machines {
-			c.link(m)
-		}
+	if len(c.errs) > 0 {
+		return
+	}
+	for _, m := range c.rules.machines {
+		c.peers(m)
 	}
 	if len(c.errs) > 0 {
-		return nil, errors.Join(c.errs...)
+		return
+	}
+	for _, m := range c.rules.machines {
+		c.link(m)
+	}
+	if len(c.errs) > 0 {
+		return
 	}
 	c.jointsEnd()
-	if len(c.errs) > 0 {
-		return nil, errors.Join(c.errs...)
-	}
-	c.rules.opaque = c.rules.Opaque()
-	c.rules.hash = hashRules(c.rules)
-	return c.rules, nil
 }
 
 // MustCompile is Compile for Definitions that are part of a program: it panics on a fault.
@@ -216,13 +269,39 @@ type compiler struct {
 	rules *Rules
 	errs  []error
 	m     *Machine
-	row   string
+	row   int // position in the machine's Definition.Rows; -1 outside the rows
 	field string
+
+	rows, cells, text int // see maxRows, maxCells and maxCompiled
 }
 
 func (c *compiler) fail(format string, args ...any) {
-	c.errs = append(c.errs, &DefinitionError{Machine: c.m.def.Name, Row: c.row, Field: c.field, Msg: fmt.Sprintf(format, args...)})
+	e := &DefinitionError{Machine: c.m.def.Name, Field: c.field, Msg: fmt.Sprintf(format, args...), machine: int(c.m.id), row: c.row}
+	if c.row >= 0 {
+		e.Row = c.m.def.Rows[c.row].ID
+	}
+	c.errs = append(c.errs, e)
+	if len(c.errs) == maxFaults {
+		c.errs = append(c.errs, fmt.Errorf("too many faults: the rest is not shown"))
+		panic(enough{})
+	}
 }
+
+// grow counts towards one of the bounds of the whole set of Definitions. It
+// stops at once, before the memory is taken.
+func (c *compiler) grow(what string, have *int, n, most int) {
+	if *have += n; *have > most {
+		c.fail("the definitions have more than %d %s in all", most, what)
+		panic(enough{})
+	}
+}
+
+// badName reports whether a text cannot be a name, for reasons of form.
+func badName(s string) bool {
+	return s == "" || len(s) > maxName || !utf8.ValidString(s) || strings.TrimSpace(s) != s || strings.ContainsFunc(s, unicode.IsControl)
+}
+
+func identifier(s string) bool { return len(s) <= maxName && token.IsIdentifier(s) && s != "_" }
 
 // declare reads names and types, so that machines can refer to one another in any order.
 func (c *compiler) declare(id MachineID, d *Definition) {
@@ -231,49 +310,54 @@ func (c *compiler) declare(id MachineID, d *Definition) {
 		states: map[string]StateID{}, events: map[string]EventID{}, facts: map[string]FactID{},
 	}
 	c.rules.machines = append(c.rules.machines, m)
-	c.m, c.row, c.field = m, "", ""
-	if !token.IsIdentifier(d.Name) || reserved[d.Name] {
+	c.m, c.row, c.field = m, -1, ""
+	if !identifier(d.Name) || reserved[d.Name] {
 		c.fail("name %q: want an identifier that is not a word of the rules", d.Name)
 	}
 	if c.rules.byName[d.Name] != nil {
 		c.fail("two machines of this name")
 	}
 	c.rules.byName[d.Name] = m
+	c.field = "pool"
+	if d.Pool != "" && badName(d.Pool) {
+		c.fail("pool %q: want a name without control characters or outer spaces", d.Pool)
+	}
 
 	c.field = "states"
-	if len(d.States) == 0 || len(d.States) > 1000 {
-		c.fail("%d states: want 1 to 1000", len(d.States))
+	c.atMost(len(d.States), maxStates, "states")
+	if len(d.States) == 0 {
+		c.fail("no states: want at least one")
 	}
 	for i, s := range d.States {
-		if _, dup := m.states[s.Name]; dup || s.Name == "" || strings.ContainsAny(s.Name, "|#:\n\"") || strings.Contains(s.Name, inFlightMark) || strings.TrimSpace(s.Name) != s.Name {
-			c.fail("state %q: want a fresh name without | # : %s quotes or outer spaces", s.Name, inFlightMark)
+		if _, dup := m.states[s.Name]; dup || badName(s.Name) || strings.ContainsAny(s.Name, "|#:\"") || strings.Contains(s.Name, inFlightMark) {
+			c.fail("state %q: want a fresh name without | # : %s quotes, control characters or outer spaces", s.Name, inFlightMark)
+		}
+		if s.Kept && !s.Terminal {
+			c.fail("state %q: only a terminal state is kept", s.Name)
 		}
 		m.states[s.Name] = StateID(i)
 	}
 	c.field = "facts"
-	if len(d.Facts) > 64 {
-		c.fail("%d facts: at most 64", len(d.Facts))
-	}
+	c.atMost(len(d.Facts), maxFacts, "facts")
 	for i, f := range d.Facts {
 		m.factTy = append(m.factTy, c.typed(f))
-		if _, dup := m.facts[f.Name]; dup || !token.IsIdentifier(f.Name) || reserved[f.Name] {
+		if _, dup := m.facts[f.Name]; dup || !identifier(f.Name) || reserved[f.Name] {
 			c.fail("fact %q: want a fresh identifier that is not a word of the rules", f.Name)
 		}
 		m.facts[f.Name] = FactID(i)
 	}
 	c.field = "events"
+	c.atMost(len(d.Events), maxEvents, "events")
 	for i, e := range d.Events {
-		if _, dup := m.events[e.Name]; dup || !token.IsIdentifier(e.Name) {
+		if _, dup := m.events[e.Name]; dup || !identifier(e.Name) {
 			c.fail("event %q: want a fresh identifier", e.Name)
 		}
 		m.events[e.Name] = EventID(i)
 		var tys []Type
-		if len(e.Args) > MaxArgs {
-			c.fail("event %s: %d arguments: at most %d", e.Name, len(e.Args), MaxArgs)
-		}
+		c.atMost(len(e.Args), MaxArgs, "arguments of "+e.Name)
 		names := map[string]bool{}
 		for _, a := range e.Args {
-			if names[a.Name] || !token.IsIdentifier(a.Name) {
+			if names[a.Name] || !identifier(a.Name) {
 				c.fail("event %s: argument %q: want a fresh identifier", e.Name, a.Name)
 			}
 			names[a.Name] = true
@@ -283,15 +367,21 @@ func (c *compiler) declare(id MachineID, d *Definition) {
 		m.argTy = append(m.argTy, tys)
 	}
 	c.field = "identity"
-	if len(d.Identity) > MaxIdentity {
-		c.fail("%d facts: at most %d", len(d.Identity), MaxIdentity)
-	}
+	c.atMost(len(d.Identity), MaxIdentity, "facts")
 	for _, n := range d.Identity {
 		f, ok := m.facts[n]
 		if !ok {
 			c.fail("%s", unknown("fact", n, m.facts))
 		}
 		m.ident = append(m.ident, f)
+	}
+}
+
+// atMost bounds a list. It stops at once, before the list is gone through.
+func (c *compiler) atMost(have, most int, what string) {
+	if have > most {
+		c.fail("%d %s: at most %d", have, what, most)
+		panic(enough{})
 	}
 }
 
@@ -315,31 +405,53 @@ func (c *compiler) typed(f Fact) Type {
 	return t
 }
 
-// link compiles views and rows and checks the whole machine.
-func (c *compiler) link(m *Machine) {
-	c.m, c.row = m, ""
-	d := m.def
-	for i, ty := range m.factTy {
-		if ty.Kind == RefTo && c.rules.byName[ty.Name] == nil {
-			c.field = "facts"
-			c.fail("%s: no machine %q", d.Facts[i].Name, ty.Name)
+// peers finds the machines that types name.
+func (c *compiler) peers(m *Machine) {
+	c.m, c.row = m, -1
+	find := func(name string, ty *Type) {
+		if ty.Kind != RefTo {
+			return
+		}
+		p := c.rules.byName[ty.Name]
+		if p == nil {
+			c.fail("%s: %s", name, unknown("machine", ty.Name, c.rules.byName))
+			return
+		}
+		ty.peer = p.id
+	}
+	c.field = "facts"
+	for i := range m.factTy {
+		find(m.def.Facts[i].Name, &m.factTy[i])
+	}
+	c.field = "events"
+	for i, tys := range m.argTy {
+		for j := range tys {
+			find(m.def.Events[i].Name+": argument "+m.def.Events[i].Args[j].Name, &tys[j])
 		}
 	}
+}
+
+// link compiles views and rows and checks the whole machine.
+func (c *compiler) link(m *Machine) {
+	c.m, c.row = m, -1
+	d := m.def
 	views := map[string]*view{}
+	c.field = "views"
+	c.atMost(len(d.Views), maxViewsNamed, "views")
 	for _, v := range d.Views {
-		c.field = "views"
-		if views[v.Name] != nil || !token.IsIdentifier(v.Name) {
+		if views[v.Name] != nil || !identifier(v.Name) {
 			c.fail("view %q: want a fresh identifier", v.Name)
 		}
 		views[v.Name] = c.view(v)
 	}
+	c.grow("pairs of state and event", &c.cells, len(d.States)*len(d.Events), maxCells)
 	m.cells = make([]cell, len(d.States)*len(d.Events))
 	ids := map[string]int{}
 	byRowFrom := map[string]*row{} // "state▸row"
 	for i := range d.Rows {
 		r := &d.Rows[i]
-		c.row, c.field = r.ID, "id"
-		if !token.IsIdentifier(strings.ReplaceAll(r.ID, "-", "_")) {
+		c.row, c.field = i, "id"
+		if !identifier(strings.ReplaceAll(r.ID, "-", "_")) {
 			c.fail("%q: want letters, digits, _ and -", r.ID)
 		}
 		if _, dup := ids[r.ID]; dup {
@@ -353,26 +465,29 @@ func (c *compiler) link(m *Machine) {
 			continue
 		}
 		c.field = "from"
-		froms := strings.Split(r.From, "|")
-		for _, f := range froms {
+		text := r.size()
+		froms := map[string]bool{}
+		for f := range strings.SplitSeq(r.From, "|") {
+			c.grow("rows", &c.rows, 1, maxRows)
+			c.grow("bytes of rows", &c.text, text, maxCompiled)
 			name, during, isDuring := strings.Cut(f, inFlightMark)
 			from, ok := m.states[name]
 			if !ok {
 				c.fail("%s", unknown("state", name, m.states))
 				continue
 			}
+			if froms[f] {
+				c.fail("%q is there twice", f)
+				continue
+			}
+			froms[f] = true
 			n := row{id: r.ID, idx: RowID(len(m.rows)), def: i, from: from, ev: ev}
 			if isDuring {
 				n.during = &row{id: during} // resolved below, when every row is known
-				m.hasInFlightRows = true
 			}
 			m.rows = append(m.rows, n)
 			byRowFrom[name+inFlightMark+r.ID] = nil
 		}
-	}
-	if len(m.rows) >= 1<<15 {
-		c.row, c.field = "", "rows"
-		c.fail("too many rows")
 	}
 	for i := range m.rows {
 		r := &m.rows[i]
@@ -381,7 +496,7 @@ func (c *compiler) link(m *Machine) {
 	// Cells first: a row's expressions index the views of its cell.
 	for i := range m.rows {
 		r := &m.rows[i]
-		c.row, c.field = r.id, "from"
+		c.row, c.field = r.def, "from"
 		if r.during != nil {
 			of := byRowFrom[d.States[r.from].Name+inFlightMark+r.during.id]
 			if of == nil || d.Rows[of.def].Command == "" {
@@ -391,6 +506,7 @@ func (c *compiler) link(m *Machine) {
 			}
 			r.during = of
 			if of.inFlight == nil {
+				c.grow("pairs of state and event", &c.cells, len(d.Events), maxCells)
 				of.inFlight = make([]cell, len(d.Events))
 			}
 			r.cell = &of.inFlight[r.ev]
@@ -398,6 +514,9 @@ func (c *compiler) link(m *Machine) {
 			r.cell = &m.cells[int(r.from)*len(d.Events)+int(r.ev)]
 		}
 		r.cell.rows = append(r.cell.rows, r)
+		if len(r.cell.rows) == maxGuards+1 {
+			c.fail("more than %d rows of %q and %s", maxGuards, m.def.States[r.from].Name, m.def.Events[r.ev].Name)
+		}
 	}
 	for i := range m.rows {
 		if m.rows[i].cell != nil {
@@ -419,7 +538,7 @@ func (c *compiler) link(m *Machine) {
 }
 
 func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
-	c.row = d.ID
+	c.row = r.def
 	x := &exprCompiler{c: c, m: c.m, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
 	c.field = "guard"
 	r.guardText = strings.TrimSpace(d.Guard)
@@ -432,7 +551,7 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 		if r.guardText == "else" {
 			c.fail("else and GuardFunc exclude each other")
 		}
-		r.guard = func(fr *frame) bool { return (g == nil || g(fr)) && f(fr.facts) }
+		r.guard = func(fr *frame) bool { return (g == nil || g(fr)) && f(fr.w.lend(fr.facts)) }
 		if r.guardText == "" {
 			r.guardText = "(opaque)"
 		}
@@ -455,6 +574,9 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 		r.kind, r.reason = refusal, d.Refuse
 		if d.Defer {
 			r.kind = deferral
+			if c.m.def.States[r.from].Terminal {
+				c.fail("%q is terminal: nothing that waits there is ever taken", c.m.def.States[r.from].Name)
+			}
 		} else {
 			c.reason(d.Refuse)
 		}
@@ -478,6 +600,8 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 		c.fail("before and with belong to a row with a command; use then")
 	}
 	r.plain = len(r.with) == 0 && len(r.cell.views) == 0
+	c.field = "then"
+	c.atMost(len(d.Then), maxTargets, "targets")
 	var later []*target // targets for every outcome not named
 	for i := range d.Then {
 		t := &d.Then[i]
@@ -573,7 +697,29 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	}
 }
 
+// size is how much text of a row there is to compile.
+func (r *Row) size() int {
+	n := len(r.Guard) + len(r.Before) + len(r.Command)
+	sends := func(list []string) {
+		for _, s := range list {
+			n += len(s) + 1
+		}
+	}
+	sends(r.With)
+	for i := range r.Then {
+		t := &r.Then[i]
+		n += len(t.On) + len(t.When) + len(t.Do) + len(t.Code) + len(t.Return) + 1
+		sends(t.With)
+		sends(t.Emit)
+	}
+	return n
+}
+
 func (c *compiler) reason(r Reason) {
+	if len(r) > maxName || !utf8.ValidString(string(r)) || strings.ContainsFunc(string(r), unicode.IsControl) {
+		c.fail("reason %q: want at most %d bytes without control characters", r, maxName)
+		return
+	}
 	if _, ok := c.rules.reasonID[r]; !ok {
 		c.rules.reasonID[r] = uint16(len(c.rules.reasons))
 		c.rules.reasons = append(c.rules.reasons, r)
@@ -583,7 +729,7 @@ func (c *compiler) reason(r Reason) {
 // closed checks that the rows of one state and event leave no case open.
 func (c *compiler) closed(cl *cell) {
 	for i, r := range cl.rows {
-		c.row, c.field = r.id, "guard"
+		c.row, c.field = r.def, "guard"
 		last := i == len(cl.rows)-1
 		switch {
 		case r.guard == nil && !last:
@@ -597,6 +743,11 @@ func (c *compiler) closed(cl *cell) {
 }
 
 func (c *compiler) complements(a, b *row) bool {
+	for _, r := range []*row{a, b} {
+		if c.m.def.Rows[r.def].GuardFunc != nil {
+			return false // it says no to more than the text does
+		}
+	}
 	x, err1 := ParseExpr(a.guardText)
 	y, err2 := ParseExpr(b.guardText)
 	if err1 != nil || err2 != nil {
@@ -608,7 +759,7 @@ func (c *compiler) complements(a, b *row) bool {
 // reachable checks that every state can be reached and left and every event is taken somewhere.
 func (c *compiler) reachable() {
 	m := c.m
-	c.row = ""
+	c.row = -1
 	seen := make([]bool, len(m.def.States))
 	seen[0] = true
 	for again := true; again; {
@@ -632,21 +783,15 @@ func (c *compiler) reachable() {
 	for i := range m.rows {
 		r := &m.rows[i]
 		taken[r.ev] = true
-		for _, ts := range r.targets {
-			for _, t := range ts {
-				if t.to != r.from {
-					leaves[r.from] = true
-				}
-			}
-		}
+		leaves[r.from] = leaves[r.from] || r.kind == transition
 	}
 	c.field = "states"
 	for i, s := range m.def.States {
 		if !seen[i] {
 			c.fail("%q cannot be reached from %q", s.Name, m.def.States[0].Name)
 		}
-		if !leaves[i] && !s.Terminal && len(m.def.States) > 1 {
-			c.fail("no row leaves %q: mark it terminal", s.Name)
+		if !leaves[i] && !s.Terminal {
+			c.fail("no row takes anything in %q: mark it terminal", s.Name)
 		}
 	}
 	c.field = "events"
@@ -664,12 +809,21 @@ func (c *compiler) jointsEnd() {
 		m  MachineID
 		ev EventID
 	}
-	next := map[node][]node{}
+	commands := map[node]string{} // by machine and event: a row with a command
+	for _, m := range c.rules.machines {
+		for i := range m.rows {
+			if r := &m.rows[i]; r.hasCall {
+				commands[node{m.id, r.ev}] = r.id
+			}
+		}
+	}
+	next := map[node]map[node]bool{}
+	var order []node
 	for _, m := range c.rules.machines {
 		c.m = m
 		for i := range m.rows {
 			r := &m.rows[i]
-			c.row, c.field = r.id, "with"
+			c.row, c.field = r.def, "with"
 			from := node{m.id, r.ev}
 			sends := append([]send(nil), r.with...)
 			for _, ts := range r.targets {
@@ -678,33 +832,39 @@ func (c *compiler) jointsEnd() {
 				}
 			}
 			for _, s := range sends {
+				to := node{s.peer, s.ev}
 				if s.self {
 					c.fail("%s: an instance cannot take itself along; emit it", s.printed)
 				}
-				for _, x := range c.rules.machines[s.peer].rows {
-					if x.ev == s.ev && x.hasCall {
-						c.fail("%s: row %s of it has a command", s.printed, x.id)
-						break
-					}
+				if id := commands[to]; id != "" {
+					c.fail("%s: row %s of it has a command", s.printed, id)
 				}
-				next[from] = append(next[from], node{s.peer, s.ev})
+				if next[from] == nil {
+					next[from] = map[node]bool{}
+					order = append(order, from)
+				}
+				next[from][to] = true
 			}
 		}
 	}
-	var depth func(n node, seen int) int
-	depth = func(n node, seen int) int {
-		if seen > maxJoint {
-			return seen
+	// depth is the longest way from a node; a circle counts as too deep.
+	known := map[node]int{}
+	var depth func(n node) int
+	depth = func(n node) int {
+		if d, ok := known[n]; ok {
+			return d
 		}
-		deepest := seen
-		for _, k := range next[n] {
-			deepest = max(deepest, depth(k, seen+1))
+		known[n] = maxJoint + 1 // until it is known
+		d := 1
+		for k := range next[n] {
+			d = max(d, 1+depth(k))
 		}
-		return deepest
+		known[n] = min(d, maxJoint+1)
+		return known[n]
 	}
-	for n := range next {
-		if d := depth(n, 1); d > maxJoint {
-			c.m, c.row, c.field = c.rules.machines[n.m], "", "with"
+	for _, n := range order {
+		if depth(n) > maxJoint {
+			c.m, c.row, c.field = c.rules.machines[n.m], -1, "with"
 			c.fail("%s takes along events more than %d deep, or in a circle", c.m.EventName(n.ev), maxJoint)
 		}
 	}

@@ -31,8 +31,10 @@ type Definition struct {
 type State struct {
 	Name string `json:"name"`
 	// Terminal states have no rows but refusals; an instance in one may be dropped.
-	Terminal bool   `json:"terminal,omitempty"`
-	Doc      string `json:"doc,omitempty"`
+	Terminal bool `json:"terminal,omitempty"`
+	// Kept terminal states are never dropped: a quarantine.
+	Kept bool   `json:"kept,omitempty"`
+	Doc  string `json:"doc,omitempty"`
 }
 
 // Event is something that can happen to an instance.

@@ -82,7 +82,7 @@ func writeMachine(w io.Writer, m *Machine) {
 	put("machine", d.Name, d.Pool)
 	list("states", len(d.States))
 	for _, s := range d.States {
-		put(s.Name, strconv.FormatBool(s.Terminal))
+		put(s.Name, strconv.FormatBool(s.Terminal), strconv.FormatBool(s.Kept))
 	}
 	list("events", len(d.Events))
 	for _, e := range d.Events {

@@ -170,7 +170,7 @@ func (w *World) Drop(ref Ref) *Step {
 	default:
 		h := w.header(ref.Machine, ref.Slot)
 		s.From, s.State = h.state, h.state
-		if !w.rules.machines[ref.Machine].def.States[h.state].Terminal {
+		if st := &w.rules.machines[ref.Machine].def.States[h.state]; !st.Terminal || st.Kept {
 			s.Refusal = NotTerminal
 		}
 	}

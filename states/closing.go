@@ -1,0 +1,72 @@
+package states
+
+import "github.com/runfence/runfence/machine"
+
+// closing gives everything back: the claim first, which a wrong context
+// rejects with nothing changed, then what the slots own, then the native
+// context. What fails stays owed, and closing again goes on from there (F62, F63).
+func closing() *machine.Definition {
+	return &machine.Definition{
+		Name:   "closing",
+		Doc:    "Host operation: close the lane and tear the environment down.",
+		Source: "F, Borrowed caller ordering; Ownership (F53, F62–F66, F121)",
+		States: []machine.State{
+			{Name: "ready", Doc: "Not under way."},
+			{Name: "claiming", Doc: "The context is being checked; nothing is claimed yet."},
+			{Name: "shutting", Doc: "The slots' events, streams and memory are being released."},
+			{Name: "tearing", Doc: "The native context is being given back."},
+			{Name: "closed", Terminal: true, Doc: "Nothing is left."},
+		},
+		Facts: []machine.Fact{{Name: "process", Type: "id process"}},
+		Views: []machine.View{
+			{Name: "process", Expr: "environment.process"},
+			{Name: "absent", Expr: `environment.state == "absent"`},
+			{Name: "over", Expr: `environment.state == "torn down" || environment.state == "detached"`},
+			{Name: "claimed", Expr: `environment.state == "closing"`},
+			{Name: "gone", Expr: `environment.state == "torn down"`},
+			{Name: "live_runs", Expr: "lane.runs != 0"},
+			{Name: "poisoned", Expr: "lane.poisoned || lane.unproven != 0"},
+			{Name: "shut", Expr: `lane.state == "shut"`},
+		},
+		Events: []machine.Event{
+			{Name: "start", Args: processArg},
+			{Name: "claimed"},
+			{Name: "slots_shut"},
+			{Name: "torn"},
+		},
+		Rows: []machine.Row{
+			{ID: "start-absent", From: "ready", Event: "start", Guard: "view.absent", Refuse: ErrNotInitialised},
+			{ID: "start-over", From: "ready", Event: "start", Guard: "view.over", Refuse: ErrFinalized, Source: "F65, F66"},
+			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F56"},
+			{ID: "start-live", From: "ready", Event: "start", Guard: "view.live_runs && !view.poisoned", Refuse: ErrRunLive},
+			{ID: "start-poisoned", From: "ready", Event: "start", Guard: "view.poisoned", Refuse: ErrUnproven, Source: "F132", Doc: "Nothing is freed on an unproven path: detach, or quarantine."},
+			{
+				ID: "start-claimed", From: "ready", Event: "start", Guard: "view.claimed", Source: "F63",
+				Doc:  "A close was claimed before; what it owes is tried again.",
+				Then: []machine.Target{{To: "shutting", Do: "process = arg.process", Emit: []string{"lane.shut()", "self.slots_shut()"}}},
+			},
+			{
+				ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F62",
+				Then: []machine.Target{{To: "claiming", Do: "process = arg.process", Emit: []string{"environment.close(arg.process)", "self.claimed()"}}},
+			},
+			busy("claiming|shutting|tearing"),
+			{ID: "start-closed", From: "closed", Event: "start", Refuse: ErrFinalized, Source: "F65"},
+			{
+				ID: "claimed", From: "claiming", Event: "claimed", Guard: "view.claimed",
+				Then: []machine.Target{{To: "shutting", Emit: []string{"lane.shut()", "self.slots_shut()"}}},
+			},
+			{ID: "not-claimed", From: "claiming", Event: "claimed", Guard: "else", Source: "F62", Then: []machine.Target{{To: "ready", Error: ErrCloseRejected}}},
+			{
+				ID: "slots-shut", From: "shutting", Event: "slots_shut", Guard: "view.shut",
+				Then: []machine.Target{{To: "tearing", Emit: []string{"environment.teardown(process)", "self.torn()"}}},
+			},
+			{
+				ID: "slots-not-shut", From: "shutting", Event: "slots_shut", Guard: "else", Source: "F63",
+				Doc:  "The claim stays; the debt may be paid by closing again.",
+				Then: []machine.Target{{To: "ready", Error: ErrTeardown}},
+			},
+			{ID: "torn", From: "tearing", Event: "torn", Guard: "view.gone", Source: "F65", Then: []machine.Target{{To: "closed"}}},
+			{ID: "not-torn", From: "tearing", Event: "torn", Guard: "else", Source: "F53, F63", Then: []machine.Target{{To: "ready", Error: ErrTeardown}}},
+		},
+	}
+}

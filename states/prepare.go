@@ -1,0 +1,58 @@
+package states
+
+import "github.com/runfence/runfence/machine"
+
+// prepare makes a run's resources on a slot, with nothing submitted and no
+// stream selected or replaced (F13).
+func prepare() *machine.Definition {
+	return &machine.Definition{
+		Name:   "prepare",
+		Pool:   "slot",
+		Doc:    "Host operation: admit a run to the slot and make its resources.",
+		Source: "F, Borrowed caller ordering; Stream binding (F13, F38, F59, F69, F154)",
+		States: []machine.State{
+			{Name: "ready", Doc: "Not under way."},
+			{Name: "binding", Doc: "The run is admitted; its resources are being made."},
+		},
+		Facts:    identityFacts,
+		Identity: identityNames,
+		Views: []machine.View{
+			{Name: "process", Expr: "lane.process"},
+			{Name: "context", Expr: "environment.context"},
+			{Name: "generation", Expr: "environment.generation"},
+			{Name: "open", Expr: `lane.state == "open" && lane.unproven == 0 && !lane.poisoned`},
+			{Name: "vacant", Expr: `run.state == "idle"`},
+		},
+		Events: []machine.Event{
+			{Name: "start", Args: processArg},
+			{Name: "bind", Doc: "Make the run's resources."},
+		},
+		Rows: []machine.Row{
+			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+			{ID: "start-closed", From: "ready", Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F78, F154"},
+			{ID: "start-occupied", From: "ready", Event: "start", Guard: "!view.vacant", Refuse: ErrSlotOccupied},
+			{
+				ID: "start", From: "ready", Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
+				Then: contextTargets(
+					machine.Target{When: "!view.open", Error: ErrAdmissionClosed},
+					machine.Target{When: "!view.vacant", Error: ErrSlotOccupied},
+					machine.Target{
+						To:   "binding",
+						Do:   "run_epoch = fresh(); generation = view.generation; dispatch = fresh()",
+						With: []string{"run.begin(" + own + ")"},
+						Emit: []string{"self.bind()"},
+					},
+				),
+			},
+			busy("binding"),
+			{
+				ID: "bind", From: "binding", Event: "bind", Command: "PrepareRun()", Source: "F69",
+				Then: []machine.Target{
+					{On: "ok", To: "ready", With: []string{"run.prepared()"}},
+					{On: "refused", To: "ready", With: []string{"run.unprepared()"}, Error: ErrPreparationRefused, Code: "res.code"},
+					{To: "ready", With: []string{"run.confused()"}, Error: ErrPreparationAmbiguous, Code: "res.code"},
+				},
+			},
+		},
+	}
+}

@@ -1,0 +1,116 @@
+package states
+
+import "github.com/runfence/runfence/machine"
+
+// run is one run on its slot, from admission to the end. The operations
+// prepare, launch, poll, drain and finalize move it; it moves none of them.
+func run() *machine.Definition {
+	stale := func(from, event string) machine.Row {
+		return machine.Row{ID: event + "-stale", From: from, Event: event, Guard: notMine, Refuse: ErrStaleIdentity, Source: "F122"}
+	}
+	const forget = "run_epoch = none; generation = none; dispatch = none; permit = none; bound = false"
+	ids := func(name, doc string, more ...machine.Fact) machine.Event {
+		return machine.Event{Name: name, Doc: doc, Args: withArgs(identityArgs, more...)}
+	}
+	code := machine.Fact{Name: "rc", Type: "code"}
+	return &machine.Definition{
+		Name:   "run",
+		Pool:   "slot",
+		Doc:    "One run of two kernels on one slot. A handle of an earlier run of the slot reads and changes nothing.",
+		Source: "F, Stream binding; Borrowed caller ordering; Completion is not the verdict (F12, F71–F80, F100, F104, F122, F132)",
+		States: []machine.State{
+			{Name: "idle", Doc: "The slot hosts no run."},
+			{Name: "preparing", Doc: "Admitted; its resources are being made."},
+			{Name: "prepared", Doc: "Everything is made, nothing is submitted. A permit to launch is out."},
+			{Name: "ambiguous", Terminal: true, Kept: true, Doc: "Preparation failed and left no evidence of its release: borrows are kept, admission is poisoned."},
+			{Name: "launching", Doc: "Streams are bound and the active owner exists, before the backend is called."},
+			{Name: "not started", Doc: "The launch is proven to have submitted nothing."},
+			{Name: "launched", Doc: "Both kernels and both boundaries are accepted."},
+			{Name: "partial", Doc: "Something is or may be submitted, and cannot be completed. Everything is kept."},
+			{Name: "drained", Doc: "Proven over: nothing of the run is on the device. The verdict is known."},
+			{Name: "retired", Doc: "The slot's fence let the run go; its resources are being released."},
+			{Name: "finalized", Terminal: true, Doc: "Nothing of the run is left."},
+		},
+		Facts: append(withArgs(identityFacts),
+			machine.Fact{Name: "permit", Type: "id permit", Doc: "Licence for one launch, used up by it."},
+			machine.Fact{Name: "bound", Type: "bool", Doc: "The slot's streams are the run's until it retires."},
+			machine.Fact{Name: "rc", Type: "code", Doc: "The launch's own return code, kept whatever cleanup says."},
+			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted"},
+			machine.Fact{Name: "fault", Type: "code", Doc: "What the pair synchronise reported."},
+		),
+		Identity: identityNames,
+		Events: []machine.Event{
+			ids("begin", "Admit and start preparing."),
+			{Name: "prepared", Doc: "Its resources are made."},
+			{Name: "unprepared", Doc: "Preparation touched nothing."},
+			{Name: "confused", Doc: "Preparation left no evidence."},
+			ids("launching", "Bind the streams and install the active owner."),
+			{Name: "unstarted", Doc: "Nothing was submitted.", Args: []machine.Fact{code}},
+			{Name: "accepted", Doc: "Everything was submitted."},
+			{Name: "broken", Doc: "The launch is partial.", Args: []machine.Fact{code}},
+			ids("drained", "Proven over.", machine.Fact{Name: "fault", Type: "code", Doc: "0 is no fault."}),
+			ids("retire", "The fence is let go, or was never needed."),
+			ids("finalized", "Its resources are released."),
+		},
+		Rows: []machine.Row{
+			{ID: "begin-zero", From: "idle", Event: "begin", Guard: "!(" + whole + ")", Refuse: ErrZeroIdentity},
+			{
+				ID: "begin", From: "idle", Event: "begin", Guard: "else", Source: "F154",
+				Then: []machine.Target{{
+					To:   "preparing",
+					Do:   "run_epoch = arg.run_epoch; generation = arg.generation; dispatch = arg.dispatch",
+					With: []string{"lane.admit()"},
+				}},
+			},
+			{ID: "prepared", From: "preparing", Event: "prepared", Then: []machine.Target{{To: "prepared", Do: "permit = fresh()"}}},
+			{
+				ID: "unprepared", From: "preparing", Event: "unprepared", Source: "F70",
+				Then: []machine.Target{{To: "idle", Do: forget, With: []string{"lane.leave()"}}},
+			},
+			{
+				ID: "confused", From: "preparing", Event: "confused", Source: "F69",
+				Then: []machine.Target{{To: "ambiguous", With: []string{"lane.poison()"}}},
+			},
+
+			stale("prepared", "launching"),
+			{
+				ID: "launching", From: "prepared", Event: "launching", Guard: "else", Source: "F12, F75",
+				Then: []machine.Target{{To: "launching", Do: "bound = true; permit = none"}},
+			},
+			{
+				ID: "unstarted", From: "launching", Event: "unstarted", Source: "F73, F76",
+				Then: []machine.Target{{To: "not started", Do: "rc = arg.rc; bound = false"}},
+			},
+			{ID: "accepted", From: "launching", Event: "accepted", Then: []machine.Target{{To: "launched"}}},
+			{
+				ID: "broken", From: "launching", Event: "broken", Source: "F73, F76, F78",
+				Then: []machine.Target{{To: "partial", Do: "rc = arg.rc", With: []string{"lane.partial()"}}},
+			},
+
+			stale("launched|partial", "drained"),
+			{ID: "drained", From: "launched", Event: "drained", Guard: "arg.fault == 0", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
+			{ID: "faulted", From: "launched", Event: "drained", Guard: "else", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault"}}},
+			{
+				ID: "proven", From: "partial", Event: "drained", Guard: "else", Source: "F73, F130",
+				Doc:  "A partial launch has no success to report, whatever the streams say.",
+				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()"}}},
+			},
+
+			stale("prepared|not started|drained", "retire"),
+			{
+				ID: "retire", From: "drained", Event: "retire", Guard: "else", Source: "F132, F139",
+				Then: []machine.Target{{To: "retired", Do: "bound = false", With: []string{"fence.retire(" + own + ")"}}},
+			},
+			{
+				ID: "give-up", From: "prepared|not started", Event: "retire", Guard: "else", Source: "F71, F159",
+				Then: []machine.Target{{To: "retired", Do: "permit = none"}},
+			},
+
+			stale("retired", "finalized"),
+			{
+				ID: "finalized", From: "retired", Event: "finalized", Guard: "else", Source: "F65",
+				Then: []machine.Target{{To: "finalized", With: []string{"lane.leave()", "launch.reset()"}}},
+			},
+		},
+	}
+}

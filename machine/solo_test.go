@@ -1,0 +1,282 @@
+package machine_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// valve has, beside a bare row, one of each kind that an instance alone treats
+// in a way of its own: arguments, a second row, changes before the command, a
+// code and a value to report, and a target for each bad end.
+func valve() *machine.Definition {
+	moved := func(to string) []machine.Target {
+		return []machine.Target{
+			{On: "ok", To: to, Do: "worn = false", Code: "res.code", Return: "res.value"},
+			{On: "panicked", To: "stuck", Do: "worn = true", Error: "valve panicked"},
+			{Error: "valve failed", Code: "res.code"},
+		}
+	}
+	return &machine.Definition{
+		Name:   "valve",
+		States: []machine.State{{Name: "shut"}, {Name: "open"}, {Name: "stuck"}},
+		Events: []machine.Event{
+			{Name: "open", Args: []machine.Fact{{Name: "key", Type: "id key"}}},
+			{Name: "shut"},
+			{Name: "free"},
+			{Name: "pair", Args: []machine.Fact{{Name: "key", Type: "id key"}, {Name: "worn", Type: "bool"}}},
+		},
+		Facts: []machine.Fact{{Name: "key", Type: "id key"}, {Name: "worn", Type: "bool"}},
+		Rows: []machine.Row{
+			{ID: "open", From: "shut", Event: "open", Guard: "arg.key == key", Before: "worn = true", Command: "Turn(key, worn)", Then: moved("open")},
+			{ID: "open-any", From: "shut", Event: "open", Guard: "key == none", Command: "Turn(arg.key, false)", Then: moved("open")},
+			{ID: "wrong-key", From: "shut", Event: "open", Guard: "else", Refuse: "wrong key"},
+			{ID: "shut", From: "open", Event: "shut", Command: "Turn(key, worn)", Then: []machine.Target{{On: "ok", To: "shut"}, {On: "panicked", To: "stuck"}, {}}},
+			{ID: "free", From: "stuck", Event: "free", Then: []machine.Target{{To: "shut", Do: "key = none; worn = false"}}},
+			{ID: "pair", From: "shut", Event: "pair", Then: []machine.Target{{Do: "key = arg.key; worn = arg.worn"}}},
+		},
+	}
+}
+
+type turner func(ctx context.Context, c *machine.Command) machine.Result
+
+func (t turner) Perform(ctx context.Context, c *machine.Command) machine.Result { return t(ctx, c) }
+
+func newValve(t *testing.T, p machine.Performer) (*machine.Instance, *machine.Machine) {
+	t.Helper()
+	i, err := machine.MustCompile(valve()).NewInstance(machine.InstanceConfig{Performer: p})
+	require.NoError(t, err)
+	return i, i.Machine()
+}
+
+func TestInstanceArgumentsAndReplies(t *testing.T) {
+	var got []machine.Command
+	answer := machine.Result{Codes: machine.Codes{Code: 7}, Value: 9}
+	i, m := newValve(t, turner(func(_ context.Context, c *machine.Command) machine.Result {
+		got = append(got, *c)
+		return answer
+	}))
+	ctx := context.Background()
+	open, shut, pair := m.MustEvent("open"), m.MustEvent("shut"), m.MustEvent("pair")
+
+	r, err := i.Fire(ctx, open, 5)
+	require.NoError(t, err)
+	require.Equal(t, "open-any", m.RowID(r.Row))
+	require.Equal(t, int32(7), r.Code)
+	require.Equal(t, uint64(9), r.Value)
+	_, err = i.Fire(ctx, shut)
+	require.NoError(t, err)
+	_, err = i.Fire(ctx, pair, 3, 0)
+	require.NoError(t, err)
+
+	_, err = i.Fire(ctx, open, 4)
+	require.ErrorIs(t, err, machine.Reason("wrong key"))
+	var refused *machine.RefusalError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, []string{"arg.key == key", "key == none"}, refused.Guards())
+	_, err = i.Fire(ctx, pair, 3, 2)
+	require.ErrorIs(t, err, machine.ErrBadArgument)
+	_, err = i.Fire(ctx, pair, 3)
+	require.ErrorIs(t, err, machine.ErrBadArgument)
+	_, err = i.Fire(ctx, machine.EventID(99))
+	require.ErrorIs(t, err, machine.ErrBadArgument)
+
+	r, err = i.Fire(ctx, open, 3)
+	require.NoError(t, err)
+	require.Equal(t, "open", m.RowID(r.Row))
+	args := make([][2]uint64, len(got))
+	for k, c := range got {
+		require.Equal(t, 2, c.N)
+		args[k] = [2]uint64{c.Args[0], c.Args[1]}
+	}
+	// The changes before the command show in its arguments.
+	require.Equal(t, [][2]uint64{{5, 0}, {0, 0}, {3, 1}}, args)
+	worn, ok := i.Fact(m.MustFact("worn"))
+	require.True(t, ok)
+	require.Zero(t, worn)
+}
+
+func TestInstanceBadEnds(t *testing.T) {
+	for name, x := range map[string]struct {
+		end   func() machine.Result
+		state string
+		worn  uint64
+		says  string
+	}{
+		"panic":      {func() machine.Result { panic("spring broke") }, "stuck", 1, "command panicked: spring broke"},
+		"no outcome": {func() machine.Result { return machine.Result{Outcome: 200} }, "stuck", 1, "command panicked: machine: a command was answered with outcome(200)"},
+		"failed":     {func() machine.Result { return machine.Result{Outcome: machine.Failed, Codes: machine.Codes{Code: -3}} }, "shut", 0, "code -3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := x.end
+			i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result { return end() }))
+			r, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
+			var failure *machine.FailureError
+			require.ErrorAs(t, err, &failure)
+			require.ErrorContains(t, err, x.says)
+			require.Equal(t, x.state, m.StateName(r.State))
+			require.Equal(t, x.state, i.StateName())
+			require.False(t, i.InFlight())
+			worn, _ := i.Fact(m.MustFact("worn"))
+			require.Equal(t, x.worn, worn)
+
+			// What one event panicked with is not told of the next.
+			end = func() machine.Result { return machine.Result{Outcome: machine.Failed} }
+			if x.state == "stuck" {
+				_, err = i.Fire(context.Background(), m.MustEvent("free"))
+				require.NoError(t, err)
+			}
+			_, err = i.Fire(context.Background(), m.MustEvent("open"), 1)
+			require.ErrorAs(t, err, &failure)
+			require.Nil(t, failure.Panic)
+		})
+	}
+}
+
+func TestInstanceGoexit(t *testing.T) {
+	for _, event := range []string{"open", "shut"} { // a target with changes, and a bare one
+		exit := false
+		i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result {
+			if exit {
+				runtime.Goexit()
+			}
+			return machine.Result{}
+		}))
+		args := []uint64{1}
+		if event == "shut" {
+			_, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
+			require.NoError(t, err)
+			args = nil
+		}
+		exit = true
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_, _ = i.Fire(context.Background(), m.MustEvent(event), args...)
+		}()
+		<-gone
+		require.Equal(t, "stuck", i.StateName())
+		require.False(t, i.InFlight())
+		_, err := i.Fire(context.Background(), m.MustEvent("free"))
+		require.NoError(t, err)
+	}
+}
+
+func TestInstanceReentry(t *testing.T) {
+	var i *machine.Instance
+	var m *machine.Machine
+	var inside, derived, leaked error
+	var kept context.Context
+	i, m = newValve(t, turner(func(ctx context.Context, _ *machine.Command) machine.Result {
+		kept = ctx
+		_, inside = i.Fire(ctx, m.MustEvent("shut"))
+		child, cancel := context.WithCancel(ctx)
+		defer cancel()
+		_, derived = i.Fire(child, m.MustEvent("shut"))
+		return machine.Result{}
+	}))
+	_, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
+	require.NoError(t, err)
+	_, leaked = i.Fire(kept, m.MustEvent("shut"))
+	for _, err := range []error{inside, derived, leaked} {
+		require.ErrorIs(t, err, machine.ErrReentrant)
+	}
+	require.Equal(t, "open", i.StateName())
+}
+
+// Past its context, firing from inside a command is a wait that the bound ends.
+func TestInstanceReentryPastItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var i *machine.Instance
+		var m *machine.Machine
+		var inside error
+		i, m = newValve(t, turner(func(context.Context, *machine.Command) machine.Result {
+			_, inside = i.Fire(context.Background(), m.MustEvent("shut"))
+			return machine.Result{}
+		}))
+		_, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
+		require.NoError(t, err)
+		require.ErrorIs(t, inside, machine.ErrBusy)
+		require.ErrorContains(t, inside, "the driver's bound")
+	})
+}
+
+func TestInstanceWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold, holding := make(chan struct{}), make(chan struct{})
+		i, m := newValve(t, turner(func(_ context.Context, c *machine.Command) machine.Result {
+			if c.Args[0] == 1 {
+				close(holding)
+				<-hold
+			}
+			return machine.Result{}
+		}))
+		first := make(chan error, 1)
+		go func() { _, err := i.Fire(context.Background(), m.MustEvent("open"), 1); first <- err }()
+		<-holding
+		require.True(t, i.InFlight())
+		require.Empty(t, i.Available())
+
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := i.Fire(ctx, m.MustEvent("shut"))
+		require.ErrorIs(t, err, machine.ErrBusy)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		// Those who still wait are taken, or refused, in the new state.
+		type end struct {
+			r   machine.Reply
+			err error
+		}
+		shut, open := make(chan end, 1), make(chan end, 1)
+		go func() { r, err := i.Fire(context.Background(), m.MustEvent("shut")); shut <- end{r, err} }()
+		synctest.Wait()
+		close(hold)
+		require.NoError(t, <-first)
+		got := <-shut
+		require.NoError(t, got.err)
+		require.Equal(t, "shut", i.StateName())
+		go func() { r, err := i.Fire(context.Background(), m.MustEvent("shut")); open <- end{r, err} }()
+		require.ErrorIs(t, (<-open).err, machine.ErrRefused)
+	})
+}
+
+// uncomparable is a context whose values cannot be compared with ==, although
+// its type can.
+type uncomparable struct {
+	context.Context
+	bag any
+}
+
+func TestInstanceAnyContext(t *testing.T) {
+	i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} }))
+	for range 2 {
+		for _, ctx := range []context.Context{
+			uncomparable{context.Background(), []int{1}}, uncomparable{context.Background(), 1}, context.Background(),
+		} {
+			_, err := i.Fire(ctx, m.MustEvent("open"), 1)
+			require.NoError(t, err)
+			_, err = i.Fire(ctx, m.MustEvent("shut"))
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestInstanceAllocatesNothing(t *testing.T) {
+	i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} }))
+	ctx := context.Background()
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		_, err1 := i.Fire(ctx, m.MustEvent("open"), 1)
+		_, err2 := i.Fire(ctx, m.MustEvent("shut"))
+		if err := errors.Join(err1, err2); err != nil {
+			panic(err)
+		}
+	}))
+}

@@ -20,7 +20,7 @@ func valve() *machine.Definition {
 	moved := func(to string) []machine.Target {
 		return []machine.Target{
 			{On: "ok", To: to, Do: "worn = false", Code: "res.code", Return: "res.value"},
-			{On: "panicked", To: "stuck", Do: "worn = true", Error: "valve panicked"},
+			{On: "panicked", To: "stuck", Do: "hot = true", Error: "valve panicked"},
 			{Error: "valve failed", Code: "res.code"},
 		}
 	}
@@ -33,13 +33,14 @@ func valve() *machine.Definition {
 			{Name: "free"},
 			{Name: "pair", Args: []machine.Fact{{Name: "key", Type: "id key"}, {Name: "worn", Type: "bool"}}},
 		},
-		Facts: []machine.Fact{{Name: "key", Type: "id key"}, {Name: "worn", Type: "bool"}},
+		Facts: []machine.Fact{{Name: "key", Type: "id key"}, {Name: "worn", Type: "bool"}, {Name: "hot", Type: "bool"}},
 		Rows: []machine.Row{
 			{ID: "open", From: "shut", Event: "open", Guard: "arg.key == key", Before: "worn = true", Command: "Turn(key, worn)", Then: moved("open")},
 			{ID: "open-any", From: "shut", Event: "open", Guard: "key == none", Command: "Turn(arg.key, false)", Then: moved("open")},
 			{ID: "wrong-key", From: "shut", Event: "open", Guard: "else", Refuse: "wrong key"},
 			{ID: "shut", From: "open", Event: "shut", Command: "Turn(key, worn)", Then: []machine.Target{{On: "ok", To: "shut"}, {On: "panicked", To: "stuck"}, {}}},
-			{ID: "free", From: "stuck", Event: "free", Then: []machine.Target{{To: "shut", Do: "key = none; worn = false"}}},
+			{ID: "free", From: "stuck", Event: "free", Then: []machine.Target{{To: "shut", Do: "key = none; hot = false"}}},
+			{ID: "free-open", From: "open", Event: "free", Then: []machine.Target{{Error: "free already"}}},
 			{ID: "pair", From: "shut", Event: "pair", Then: []machine.Target{{Do: "key = arg.key; worn = arg.worn"}}},
 		},
 	}
@@ -101,13 +102,18 @@ func TestInstanceArgumentsAndReplies(t *testing.T) {
 	worn, ok := i.Fact(m.MustFact("worn"))
 	require.True(t, ok)
 	require.Zero(t, worn)
+
+	// A failure that a target names, without a command.
+	r, err = i.Fire(ctx, m.MustEvent("free"))
+	require.ErrorIs(t, err, machine.Reason("free already"))
+	require.Equal(t, "open", m.StateName(r.State))
 }
 
 func TestInstanceBadEnds(t *testing.T) {
 	for name, x := range map[string]struct {
 		end   func() machine.Result
 		state string
-		worn  uint64
+		hot   uint64
 		says  string
 	}{
 		"panic":      {func() machine.Result { panic("spring broke") }, "stuck", 1, "command panicked: spring broke"},
@@ -124,8 +130,8 @@ func TestInstanceBadEnds(t *testing.T) {
 			require.Equal(t, x.state, m.StateName(r.State))
 			require.Equal(t, x.state, i.StateName())
 			require.False(t, i.InFlight())
-			worn, _ := i.Fact(m.MustFact("worn"))
-			require.Equal(t, x.worn, worn)
+			hot, _ := i.Fact(m.MustFact("hot"))
+			require.Equal(t, x.hot, hot)
 
 			// What one event panicked with is not told of the next.
 			end = func() machine.Result { return machine.Result{Outcome: machine.Failed} }
@@ -164,31 +170,35 @@ func TestInstanceGoexit(t *testing.T) {
 		<-gone
 		require.Equal(t, "stuck", i.StateName())
 		require.False(t, i.InFlight())
+		hot, _ := i.Fact(m.MustFact("hot"))
+		require.Equal(t, event == "open", hot == 1)
 		_, err := i.Fire(context.Background(), m.MustEvent("free"))
 		require.NoError(t, err)
 	}
 }
 
 func TestInstanceReentry(t *testing.T) {
-	var i *machine.Instance
-	var m *machine.Machine
-	var inside, derived, leaked error
-	var kept context.Context
-	i, m = newValve(t, turner(func(ctx context.Context, _ *machine.Command) machine.Result {
-		kept = ctx
-		_, inside = i.Fire(ctx, m.MustEvent("shut"))
-		child, cancel := context.WithCancel(ctx)
-		defer cancel()
-		_, derived = i.Fire(child, m.MustEvent("shut"))
-		return machine.Result{}
-	}))
-	_, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
-	require.NoError(t, err)
-	_, leaked = i.Fire(kept, m.MustEvent("shut"))
-	for _, err := range []error{inside, derived, leaked} {
-		require.ErrorIs(t, err, machine.ErrReentrant)
-	}
-	require.Equal(t, "open", i.StateName())
+	synctest.Test(t, func(t *testing.T) {
+		var i *machine.Instance
+		var m *machine.Machine
+		var inside, derived, leaked error
+		var kept context.Context
+		i, m = newValve(t, turner(func(ctx context.Context, _ *machine.Command) machine.Result {
+			kept = ctx
+			_, inside = i.Fire(ctx, m.MustEvent("shut"))
+			child, cancel := context.WithCancel(ctx)
+			defer cancel()
+			_, derived = i.Fire(child, m.MustEvent("shut"))
+			return machine.Result{}
+		}))
+		_, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
+		require.NoError(t, err)
+		_, leaked = i.Fire(kept, m.MustEvent("shut"))
+		for _, err := range []error{inside, derived, leaked} {
+			require.ErrorIs(t, err, machine.ErrReentrant)
+		}
+		require.Equal(t, "open", i.StateName())
+	})
 }
 
 // Past its context, firing from inside a command is a wait that the bound ends.

@@ -90,9 +90,9 @@ func (x *exprCompiler) typeOf(e *Expr) (Type, bool) {
 			return Type{Kind: Bool}, true
 		case "self":
 			if x.outer != nil {
-				return Type{Kind: RefTo, Name: x.outer.def.Name}, true
+				return Type{Kind: RefTo, Name: x.outer.def.Name, peer: x.outer.id}, true
 			}
-			return Type{Kind: RefTo, Name: x.m.def.Name}, true
+			return Type{Kind: RefTo, Name: x.m.def.Name, peer: x.m.id}, true
 		case "state":
 			return Type{Kind: stateOf, Name: x.m.def.Name}, true
 		}
@@ -551,8 +551,7 @@ func (x *exprCompiler) updates(text string) []updateFn {
 				continue
 			}
 			x.m.mints = true
-			sort := x.c.rules.sortID[ty.Name]
-			out = append(out, func(fr *frame) { fr.facts[f] = fr.w.fresh(sort) })
+			out = append(out, func(fr *frame) { fr.facts[f] = fr.w.fresh(ty.sort) })
 		default:
 			if c, ok := x.constant(u.Expr, ty); ok {
 				out = append(out, func(fr *frame) { fr.facts[f] = c })

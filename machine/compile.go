@@ -401,6 +401,7 @@ func (c *compiler) typed(f Fact) Type {
 			c.rules.sortID[t.Name] = len(c.rules.sorts)
 			c.rules.sorts = append(c.rules.sorts, t.Name)
 		}
+		t.sort = c.rules.sortID[t.Name]
 	}
 	return t
 }

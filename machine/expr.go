@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"strconv"
 	"strings"
@@ -56,11 +57,11 @@ func ParseExpr(text string) (*Expr, error) {
 	}
 	a, err := parser.ParseExpr(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", text, firstError(err))
+		return nil, fmt.Errorf("%q: %w", text, columnError(err, 0))
 	}
 	e, err := fromAST(a)
 	if err != nil {
-		return nil, fmt.Errorf("%q: %w", text, err)
+		return nil, fmt.Errorf("%q: %w", text, columnError(err, 0))
 	}
 	return e, nil
 }
@@ -85,24 +86,31 @@ func nesting(text string) int {
 	return deepest
 }
 
-// firstError strips the parser's "line:column: " list down to one message with a column.
-func firstError(err error) error {
-	msg := err.Error()
-	if i := strings.IndexByte(msg, '\n'); i >= 0 {
-		msg = msg[:i]
+// placed is a fault at a place in the text that the Go parser was given.
+type placed struct {
+	pos token.Pos
+	msg string
+}
+
+func (e *placed) Error() string { return e.msg }
+
+// columnError words a fault with its column, in bytes from 1, in a text that
+// the Go parser was given after head other bytes.
+func columnError(err error, head int) error {
+	var p *placed
+	var list scanner.ErrorList
+	switch {
+	case errors.As(err, &p):
+		return fmt.Errorf("column %d: %s", int(p.pos)-head, p.msg)
+	case errors.As(err, &list) && len(list) > 0:
+		return fmt.Errorf("column %d: %s", list[0].Pos.Offset+1-head, list[0].Msg)
 	}
-	if i := strings.Index(msg, " (and "); i >= 0 {
-		msg = msg[:i]
-	}
-	if parts := strings.SplitN(msg, ":", 3); len(parts) == 3 {
-		return fmt.Errorf("column %s:%s", parts[1], parts[2])
-	}
-	return errors.New(msg)
+	return err
 }
 
 func fromAST(a ast.Expr) (*Expr, error) {
 	at := func(format string, args ...any) error {
-		return fmt.Errorf("column %d: "+format, append([]any{int(a.Pos())}, args...)...)
+		return &placed{a.Pos(), fmt.Sprintf(format, args...)}
 	}
 	two := func(op Op, x, y ast.Expr) (*Expr, error) {
 		l, err := fromAST(x)
@@ -177,7 +185,8 @@ func fromAST(a ast.Expr) (*Expr, error) {
 			}
 			// One flat node for a && b && c: fewer closures, simpler mutation.
 			if l := e.Args[0]; l.Op == op {
-				e.Args = append(append([]*Expr{}, l.Args...), e.Args[1])
+				l.Args = append(l.Args, e.Args[1])
+				return l, nil
 			}
 			return e, nil
 		case token.EQL:
@@ -325,20 +334,17 @@ func ParseUpdates(text string) ([]Update, error) {
 	const head = "package p;func _(){"
 	f, err := parser.ParseFile(token.NewFileSet(), "", head+text+"}", parser.SkipObjectResolution)
 	if err != nil {
-		return nil, fmt.Errorf("%q: not a list of updates (name = expr; name++; name--)", text)
-	}
-	if len(f.Decls) != 1 {
-		return nil, fmt.Errorf("%q: not a list of updates", text)
+		return nil, fmt.Errorf("%q: not a list of updates (name = expr; name++; name--): %w", text, columnError(err, len(head)))
 	}
 	fn, ok := f.Decls[0].(*ast.FuncDecl)
-	if !ok {
-		return nil, fmt.Errorf("%q: not a list of updates", text)
+	if !ok || len(f.Decls) != 1 || int(fn.Body.Rbrace) != len(head)+len(text)+1 {
+		return nil, fmt.Errorf("%q: not a list of updates: it has a brace too many", text)
 	}
 	var out []Update
 	for _, s := range fn.Body.List {
 		u, err := updateFromAST(s)
 		if err != nil {
-			return nil, fmt.Errorf("%q: column %d: %w", text, int(s.Pos())-len(head), err)
+			return nil, fmt.Errorf("%q: %w", text, columnError(err, len(head)))
 		}
 		out = append(out, u)
 	}
@@ -350,7 +356,7 @@ func updateFromAST(s ast.Stmt) (Update, error) {
 	case *ast.IncDecStmt:
 		id, ok := s.X.(*ast.Ident)
 		if !ok {
-			return Update{}, errors.New("want a fact before " + s.Tok.String())
+			return Update{}, &placed{s.Pos(), "want a fact before " + s.Tok.String()}
 		}
 		op := Increment
 		if s.Tok == token.DEC {
@@ -359,11 +365,11 @@ func updateFromAST(s ast.Stmt) (Update, error) {
 		return Update{Fact: id.Name, Op: op}, nil
 	case *ast.AssignStmt:
 		if s.Tok != token.ASSIGN || len(s.Lhs) != 1 || len(s.Rhs) != 1 {
-			return Update{}, errors.New("want fact = expression")
+			return Update{}, &placed{s.Pos(), "want fact = expression"}
 		}
 		id, ok := s.Lhs[0].(*ast.Ident)
 		if !ok {
-			return Update{}, errors.New("want a fact on the left")
+			return Update{}, &placed{s.Pos(), "want a fact on the left"}
 		}
 		e, err := fromAST(s.Rhs[0])
 		if err != nil {
@@ -371,7 +377,7 @@ func updateFromAST(s ast.Stmt) (Update, error) {
 		}
 		return Update{Fact: id.Name, Op: Assign, Expr: e}, nil
 	}
-	return Update{}, errors.New("want fact = expression, fact++ or fact--")
+	return Update{}, &placed{s.Pos(), "want fact = expression, fact++ or fact--"}
 }
 
 // FormatUpdates prints a list so that [ParseUpdates] reads it back.
@@ -410,7 +416,7 @@ func ParseInvocation(text string) (Invocation, error) {
 	}
 	a, err := parser.ParseExpr(text)
 	if err != nil {
-		return bad(firstError(err).Error())
+		return bad(columnError(err, 0).Error())
 	}
 	call, ok := a.(*ast.CallExpr)
 	if !ok {
@@ -432,7 +438,7 @@ func ParseInvocation(text string) (Invocation, error) {
 	for _, x := range call.Args {
 		e, err := fromAST(x)
 		if err != nil {
-			return bad(err.Error())
+			return bad(columnError(err, 0).Error())
 		}
 		c.Args = append(c.Args, e)
 	}

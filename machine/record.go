@@ -86,14 +86,17 @@ const (
 	NotInFlight
 	// NotTerminal: only an instance in a terminal state can be dropped.
 	NotTerminal
+	// TakenTwice: a step would take along an instance that it is already
+	// changing.
+	TakenTwice
 
 	// NumRefusalKinds is the number of kinds.
-	NumRefusalKinds = int(NotTerminal) + 1
+	NumRefusalKinds = int(TakenTwice) + 1
 )
 
 var refusalNames = [NumRefusalKinds]string{
 	"", "no row", "refused by row", "refused by another instance", "stale reference", "out of range",
-	"bad argument", "queue full", "bad reference", "not in flight", "not terminal",
+	"bad argument", "queue full", "bad reference", "not in flight", "not terminal", "taken along twice",
 }
 
 // String returns the name used in logs and messages.

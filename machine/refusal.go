@@ -50,16 +50,20 @@ type RefusalError struct {
 	said   uint64
 	fact   int
 
-	by      Ref
-	byState StateID
-	byEvent EventID
-	byRow   RowID
+	by       Ref
+	byState  StateID
+	byEvent  EventID
+	byRow    RowID
+	byKind   RefusalKind
+	bySaid   uint64
+	byDuring RowID
 }
 
 func (w *World) refusalError(s *Step) *RefusalError {
 	return &RefusalError{
 		rules: w.rules, world: w.config.Name, Ref: s.Ref, State: s.State, Event: s.Event, Kind: s.Refusal, Reason: s.Reason,
-		during: s.During, row: s.Row, said: s.Said, fact: s.Fact, by: s.By, byState: s.ByState, byEvent: s.ByEvent, byRow: s.ByRow,
+		during: s.During, row: s.Row, said: s.Said, fact: s.Fact,
+		by: s.By, byState: s.ByState, byEvent: s.ByEvent, byRow: s.ByRow, byKind: s.ByKind, bySaid: s.BySaid, byDuring: s.ByDuring,
 	}
 }
 
@@ -78,24 +82,28 @@ func (e *RefusalError) Is(target error) bool {
 	if !ok {
 		return false
 	}
+	k := e.Kind
+	if k == ByJoint {
+		k = e.byKind
+	}
 	switch r {
 	case ErrRefused:
 		return true
 	case ErrStale:
-		return e.Kind == StaleRef
+		return k == StaleRef
 	case ErrBadArgument:
-		return e.Kind == BadArgument || e.Kind == BadRef
+		return k == BadArgument || k == BadRef
 	case ErrQueueFull:
-		return e.Kind == QueueFull
+		return k == QueueFull
 	case ErrOutOfRange:
-		return e.Kind == OutOfRange
+		return k == OutOfRange
 	case ErrNotTerminal:
-		return e.Kind == NotTerminal
+		return k == NotTerminal
 	}
 	return r == e.Reason
 }
 
-// Row returns the id of the row that refused, or "".
+// Row returns the id of the row that refused or that could not be taken, or "".
 func (e *RefusalError) Row() string {
 	if m := e.machine(e.Ref); m != nil {
 		return m.RowID(e.row)
@@ -110,15 +118,20 @@ func (e *RefusalError) machine(r Ref) *Machine {
 	return e.rules.machines[r.Machine]
 }
 
-// Guards returns the texts of the guards that said no, in order.
+// Guards returns the texts of the guards that said no, in order: those of the
+// instance itself, then those of an instance that it would have taken along.
 func (e *RefusalError) Guards() []string {
-	m := e.machine(e.Ref)
-	if m == nil || int(e.Event) >= len(m.argTy) || e.Kind == StaleRef || e.Kind == BadRef {
-		return nil
+	out := e.guards(nil, e.Ref, e.State, e.during, e.Event, e.said)
+	return e.guards(out, e.by, e.byState, e.byDuring, e.byEvent, e.bySaid)
+}
+
+func (e *RefusalError) guards(out []string, ref Ref, s StateID, during RowID, ev EventID, said uint64) []string {
+	if said == 0 {
+		return out // and the rest may name nothing
 	}
-	var out []string
-	for i, r := range m.RowsOf(e.State, e.during, e.Event) {
-		if e.said&(1<<(uint(i)&63)) != 0 {
+	m := e.machine(ref)
+	for i, r := range m.RowsOf(s, during, ev) {
+		if said&(1<<uint(i)) != 0 {
 			out = append(out, m.rows[r].guardText)
 		}
 	}
@@ -151,47 +164,29 @@ func (e *RefusalError) Error() string {
 		fmt.Fprintf(&b, ": stale reference: this occupancy has ended")
 		return b.String()
 	case BadRef:
-		if e.by == (Ref{}) && int(e.Ref.Machine) < len(e.rules.machines) {
-			b.WriteString(": a reference that the step needs names nothing")
+		if e.row == NoRowID {
+			b.WriteString(": the reference names nothing")
+			return b.String()
 		}
 	}
-	at := m.StateName(e.State)
-	if e.during != NoRowID {
-		at = m.InFlightName(e.during)
+	fmt.Fprintf(&b, " in state %q", e.stateName(m, e.State, e.during))
+	if e.row != NoRowID {
+		fmt.Fprintf(&b, " (row %s)", m.RowID(e.row))
 	}
-	fmt.Fprintf(&b, " in state %q", at)
 	if e.Reason != "" {
 		fmt.Fprintf(&b, ": %s", string(e.Reason))
 	}
-	switch e.Kind {
-	case NoRow:
-		b.WriteString(": no row takes it there")
-	case ByRow:
-		fmt.Fprintf(&b, " (row %s)", m.RowID(e.row))
-	case ByJoint:
-		bm := e.rules.machines[e.by.Machine]
-		fmt.Fprintf(&b, ": %s would have to take %s along, which refuses in state %q", e.rules.RefName(e.by), bm.EventName(e.byEvent), bm.StateName(e.byState))
-		if e.byRow != NoRowID {
-			fmt.Fprintf(&b, " (row %s)", bm.RowID(e.byRow))
+	if e.Kind == ByJoint {
+		fmt.Fprintf(&b, ": %s, to be taken along, refuses %s", e.rules.RefName(e.by), e.rules.eventName(e.by, e.byEvent))
+		if bm := e.machine(e.by); bm != nil && e.byKind != StaleRef && e.byKind != BadRef {
+			fmt.Fprintf(&b, " in state %q", e.stateName(bm, e.byState, e.byDuring))
+			if e.byRow != NoRowID {
+				fmt.Fprintf(&b, " (row %s)", bm.RowID(e.byRow))
+			}
 		}
-	case OutOfRange:
-		fmt.Fprintf(&b, ": fact %s would leave its range", m.def.Facts[e.fact].Name)
-	case BadArgument:
-		switch {
-		case int(e.Event) >= len(m.argTy):
-			b.WriteString(": no such event")
-		case e.fact >= len(m.argTy[e.Event]):
-			fmt.Fprintf(&b, ": want %d arguments", len(m.argTy[e.Event]))
-		default:
-			fmt.Fprintf(&b, ": argument %s is not of type %s", m.def.Events[e.Event].Args[e.fact].Name, m.argTy[e.Event][e.fact])
-		}
-	case QueueFull:
-		b.WriteString(": the queue is full")
-	case NotTerminal:
-		b.WriteString(": only an instance in a terminal state can be dropped")
-	case NotInFlight:
-		b.WriteString(": it has no command in flight")
+		b.WriteString(e.why(e.byKind, e.by, e.byEvent))
 	}
+	b.WriteString(e.why(e.Kind, e.Ref, e.Event))
 	if g := e.Guards(); len(g) > 0 {
 		fmt.Fprintf(&b, "; said no: %s", strings.Join(g, ", "))
 	}
@@ -201,6 +196,46 @@ func (e *RefusalError) Error() string {
 		b.WriteString("; accepts nothing")
 	}
 	return b.String()
+}
+
+func (e *RefusalError) stateName(m *Machine, s StateID, during RowID) string {
+	if during != NoRowID {
+		return m.InFlightName(during)
+	}
+	return m.StateName(s)
+}
+
+// why puts a kind of refusal into words, as the end of a line. Where a row
+// says no, its Reason has said it all.
+func (e *RefusalError) why(k RefusalKind, ref Ref, ev EventID) string {
+	switch k {
+	case NoRow:
+		return ": no row takes it there"
+	case StaleRef:
+		return ": stale reference: that occupancy has ended"
+	case BadRef:
+		return ": a reference that the step needs names nothing"
+	case QueueFull:
+		return ": the queue is full"
+	case NotTerminal:
+		return ": only an instance in a terminal state can be dropped"
+	case NotInFlight:
+		return ": it has no command in flight"
+	case TakenTwice:
+		return ": the step is changing it already"
+	case OutOfRange:
+		return fmt.Sprintf(": fact %s would leave its range", e.machine(ref).def.Facts[e.fact].Name)
+	case BadArgument:
+		m := e.machine(ref)
+		switch {
+		case int(ev) >= len(m.argTy):
+			return ": no such event"
+		case e.fact >= len(m.argTy[ev]):
+			return fmt.Sprintf(": want %d arguments", len(m.argTy[ev]))
+		}
+		return fmt.Sprintf(": argument %s is not of type %s", m.def.Events[ev].Args[e.fact].Name, m.argTy[ev][e.fact])
+	}
+	return ""
 }
 
 // RefName names an instance for readers: "fence[1]", or "fence[1]~2" for the

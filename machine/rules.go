@@ -24,6 +24,12 @@ func (r *Rules) Pools() []string { return append([]string(nil), r.pools...) }
 // Sorts returns the sorts of identities, in order of first use.
 func (r *Rules) Sorts() []string { return append([]string(nil), r.sorts...) }
 
+// Sort returns the position of a sort of identities.
+func (r *Rules) Sort(name string) (int, bool) {
+	i, ok := r.sortID[name]
+	return i, ok
+}
+
 // Calls returns the names of all commands; a [CallID] is a position in it.
 func (r *Rules) Calls() []string { return append([]string(nil), r.calls...) }
 

@@ -27,10 +27,16 @@ type Type struct {
 	Max   uint64   // Int
 	Name  string   // the sort of an ID, the machine of a RefTo
 	Names []string // Enum
+
+	peer MachineID // RefTo, once compiled
+	sort int       // ID, once compiled
 }
 
 // ParseType reads the text forms listed at [Fact.Type].
 func ParseType(text string) (Type, error) {
+	if len(text) > maxText {
+		return Type{}, fmt.Errorf("type of %d bytes: at most %d", len(text), maxText)
+	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
 	switch word {
@@ -91,7 +97,7 @@ func (t Type) String() string {
 	return "state of " + t.Name
 }
 
-// comparable reports whether values of the two types may be compared or assigned.
+// matches reports whether values of the two types may be compared or assigned.
 func (t Type) matches(o Type) bool {
 	if t.Kind != o.Kind {
 		return false
@@ -194,6 +200,8 @@ func (t Type) check(v uint64) bool {
 		return v < uint64(len(t.Names))
 	case Code:
 		return v == CodeWord(int32(uint32(v)))
+	case RefTo:
+		return v == 0 || UnpackRef(v).Pack() == v && UnpackRef(v).Machine == t.peer
 	}
 	return true
 }
@@ -235,7 +243,7 @@ func (r Ref) local() string { return fmt.Sprintf("%d.%d.%d", r.Machine, r.Slot, 
 
 func parseLocalRef(s string) (Ref, error) {
 	var r Ref
-	if n, err := fmt.Sscanf(s, "%d.%d.%d", &r.Machine, &r.Slot, &r.Gen); n != 3 || err != nil || r.local() != s {
+	if n, err := fmt.Sscanf(s, "%d.%d.%d", &r.Machine, &r.Slot, &r.Gen); n != 3 || err != nil || r.local() != s || UnpackRef(r.Pack()) != r {
 		return Ref{}, fmt.Errorf("%q: want machine.slot.generation or none", s)
 	}
 	return r, nil

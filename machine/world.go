@@ -37,17 +37,17 @@ type World struct {
 	taking int
 
 	seq     uint64
-	flying  int // commands in flight
+	flying  int      // commands in flight
 	undo    []uint64 // see touch
 	records []Record // of the step under way
 	step    Step
 	site    uintptr
 	depth   int
 	frames  [maxJoint]frame
-	inner   frame   // of any and count
+	inner   frame    // of any and count
 	lent    []uint64 // see lend
-	quiet   bool    // a rehearsal: keep no records
-	midstep bool    // see unwind
+	quiet   bool     // a rehearsal: keep no records
+	midstep bool     // see unwind
 }
 
 // maxJoint bounds how deep joint steps may call one another.

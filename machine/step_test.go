@@ -1,0 +1,98 @@
+package machine_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// minter makes identities, and can be made to refuse after having made one.
+func minter() *machine.Definition {
+	return &machine.Definition{
+		Name: "minter", States: states("on"),
+		Events: []machine.Event{event("mint"), event("burst")},
+		Facts:  named("token:id token", "n:int 1"),
+		Rows: []machine.Row{
+			{ID: "mint", From: "on", Event: "mint", Then: do("token = fresh()")},
+			{ID: "burst", From: "on", Event: "burst", Then: do("token = fresh(); n--")},
+		},
+	}
+}
+
+func TestCanUsesUpNoIdentity(t *testing.T) {
+	l := newLane(t, machine.Config{}, minter())
+	m := l.ref("minter", 0)
+	for range 3 {
+		require.True(t, l.can(m, "mint"))
+	}
+	l.takes(m, "mint")
+	assert.EqualValues(t, 1, l.fact(m, "token"), "a rehearsal must not use up an identity: a replay would not see it")
+}
+
+func TestRefusedStepUsesUpNoIdentity(t *testing.T) {
+	l := newLane(t, machine.Config{}, minter())
+	m := l.ref("minter", 0)
+	err := l.refuses(m, "burst")
+	assert.ErrorIs(t, err, machine.ErrOutOfRange)
+	assert.Zero(t, l.fact(m, "token"))
+	l.takes(m, "mint")
+	assert.EqualValues(t, 1, l.fact(m, "token"))
+}
+
+// pair is two machines of different shapes, one of which points at the other.
+func pair() []*machine.Definition {
+	return []*machine.Definition{
+		{
+			Name: "small", Pool: "p", States: states("on"), Events: []machine.Event{event("tick")},
+			Rows: []machine.Row{{ID: "tick", From: "on", Event: "tick", Then: do("")}},
+		},
+		{
+			Name: "large", Pool: "q", States: states("on"), Events: []machine.Event{event("no"), event("touch")},
+			Facts: named("a:bool", "b:bool", "c:bool"),
+			Rows: []machine.Row{
+				{ID: "no", From: "on", Event: "no", Refuse: "no"},
+				{ID: "touch", From: "on", Event: "touch", Then: do("c = true")},
+			},
+		},
+		{
+			Name: "user", States: states("on"), Events: []machine.Event{event("use", "r:ref large"), event("look")},
+			Facts: named("r:ref large"), Views: []machine.View{{Name: "c", Expr: "r.c"}},
+			Rows: []machine.Row{
+				{ID: "use", From: "on", Event: "use", Then: do("r = arg.r")},
+				{ID: "look", From: "on", Event: "look", Guard: "view.c", Then: []machine.Target{{With: []string{"r.touch()"}}}},
+				{ID: "look-else", From: "on", Event: "look", Guard: "else", Then: []machine.Target{{With: []string{"r.touch()"}}}},
+			},
+		},
+	}
+}
+
+func TestRefToAnotherMachineIsABadArgument(t *testing.T) {
+	l := newLane(t, machine.Config{Pools: map[string]int{"p": 1, "q": 1}}, pair()...)
+	u := l.ref("user", 0)
+	for name, w := range map[string]uint64{
+		"other machine": l.ref("small", 0).Pack(),
+		"no machine":    machine.Ref{Machine: 77}.Pack(),
+		"no ref at all": 256,
+		"high bits":     l.ref("large", 0).Pack() | 1<<60,
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := lane{t, l.World}.refuses(u, "use", w)
+			assert.ErrorIs(t, err, machine.ErrBadArgument)
+			assert.ErrorContains(t, err, "argument r is not of type ref large")
+		})
+	}
+	l.takes(u, "use", l.ref("large", 0).Pack())
+	l.takes(u, "look")
+	assert.EqualValues(t, 1, l.fact(l.ref("large", 0), "c"))
+}
+
+func TestRefPastTheWorldNamesNothing(t *testing.T) {
+	l := newLane(t, machine.Config{Pools: map[string]int{"p": 1, "q": 1}}, pair()...)
+	u := l.ref("user", 0)
+	l.takes(u, "use", machine.Ref{Machine: 1, Slot: 9}.Pack())
+	err := l.refuses(u, "look")
+	assert.Equal(t, machine.ByJoint, err.Kind)
+}

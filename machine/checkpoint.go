@@ -82,7 +82,7 @@ func (w *World) SetBinary(src []byte) error {
 		return err
 	}
 	copy(w.words, r.words)
-	w.seq = r.seq
+	w.seq, w.flying = r.seq, r.flying
 	return nil
 }
 
@@ -93,6 +93,8 @@ type checkpointReader struct {
 	words []uint64
 	seq   uint64
 	err   error
+
+	flying int
 }
 
 func (r *checkpointReader) fail(format string, args ...any) {
@@ -233,6 +235,7 @@ func (r *checkpointReader) instance(id MachineID, b int) {
 	}
 	r.words[b] = word
 	if flying != nil {
+		r.flying++
 		r.words[b+atIssue] = r.upTo(r.seq, "the sequence number of an issue")
 		r.words[b+atRoot] = r.ref("the root of an operation in flight", true)
 	}

@@ -7,7 +7,7 @@ import "github.com/runfence/runfence/machine"
 func lane() *machine.Definition {
 	live := "open"
 	over := "shut|quarantined"
-	const free = "unproven == 0 && !poisoned"
+	const free = "unproven == 0 && !poisoned && runs < depth"
 	count := func(name, do, source string) machine.Row {
 		return machine.Row{ID: name, From: live, Event: name, Source: source, Then: []machine.Target{{Do: do}}}
 	}
@@ -23,13 +23,14 @@ func lane() *machine.Definition {
 		},
 		Facts: []machine.Fact{
 			{Name: "process", Type: "id process", Doc: "The creating process; immutable, and outlives the worker."},
+			{Name: "depth", Type: "int 8", Doc: "How many runs may be admitted at a time."},
 			{Name: "runs", Type: "int 4096", Doc: "Runs admitted and not finalized."},
 			{Name: "unproven", Type: "int 4096", Doc: "Partial launches without a proof."},
 			{Name: "poisoned", Type: "bool", Doc: "Something failed without evidence of what it left."},
 		},
 		Identity: []string{"process"},
 		Events: []machine.Event{
-			{Name: "open", Args: processArg},
+			{Name: "open", Args: withArgs(processArg, machine.Fact{Name: "depth", Type: "int 8"})},
 			{Name: "admit", Doc: "A run is being prepared."},
 			{Name: "leave", Doc: "A run is gone."},
 			{Name: "partial", Doc: "A launch is partial."},
@@ -41,7 +42,7 @@ func lane() *machine.Definition {
 		Rows: []machine.Row{
 			{
 				ID: "open", From: "new", Event: "open", Command: "OpenSlots()", Source: "F121, F171",
-				Then: []machine.Target{{On: "ok", To: "open", Do: "process = arg.process"}, {Error: ErrStreams, Code: "res.code"}},
+				Then: []machine.Target{{On: "ok", To: "open", Do: "process = arg.process; depth = arg.depth"}, {Error: ErrStreams, Code: "res.code"}},
 			},
 			{ID: "open-again", From: live, Event: "open", Refuse: ErrAlreadyInitialised},
 			{ID: "open-over", From: over, Event: "open", Refuse: ErrFinalized},

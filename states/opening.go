@@ -44,7 +44,7 @@ func opening() *machine.Definition {
 			{ID: "start-open", From: "open", Event: "start", Refuse: ErrAlreadyInitialised},
 			{
 				ID: "created", From: "creating", Event: "created", Guard: "view.live",
-				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process)", "self.opened()"}}},
+				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process, 1)", "self.opened()"}}},
 			},
 			{
 				ID: "created-half", From: "creating", Event: "created", Guard: "view.half_made", Source: "F53, F64",

@@ -14,31 +14,34 @@ func prepare() *machine.Definition {
 			{Name: "ready", Doc: "Not under way."},
 			{Name: "binding", Doc: "The run is admitted; its resources are being made."},
 		},
-		Facts:    identityFacts,
+		Facts:    withArgs(identityFacts, machine.Fact{Name: "work", Type: "id work", Doc: "What to run, in the host's table."}),
 		Identity: identityNames,
 		Views: []machine.View{
 			{Name: "process", Expr: "lane.process"},
 			{Name: "context", Expr: "environment.context"},
 			{Name: "generation", Expr: "environment.generation"},
 			{Name: "open", Expr: `lane.state == "open" && lane.unproven == 0 && !lane.poisoned`},
+			{Name: "room", Expr: "lane.runs < lane.depth"},
 			{Name: "vacant", Expr: `run.state == "idle"`},
 		},
 		Events: []machine.Event{
-			{Name: "start", Args: processArg},
+			{Name: "start", Args: withArgs(processArg, machine.Fact{Name: "work", Type: "id work", Doc: "What to run, in the host's table."})},
 			{Name: "bind", Doc: "Make the run's resources."},
 		},
 		Rows: []machine.Row{
 			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
 			{ID: "start-closed", From: "ready", Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F78, F154"},
 			{ID: "start-occupied", From: "ready", Event: "start", Guard: "!view.vacant", Refuse: ErrSlotOccupied},
+			{ID: "start-full", From: "ready", Event: "start", Guard: "!view.room", Refuse: ErrDepthReached, Source: "F43, F154"},
 			{
 				ID: "start", From: "ready", Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
 				Then: contextTargets(
 					machine.Target{When: "!view.open", Error: ErrAdmissionClosed},
 					machine.Target{When: "!view.vacant", Error: ErrSlotOccupied},
+					machine.Target{When: "!view.room", Error: ErrDepthReached},
 					machine.Target{
 						To:   "binding",
-						Do:   "run_epoch = fresh(); generation = view.generation; dispatch = fresh()",
+						Do:   "run_epoch = fresh(); generation = view.generation; dispatch = fresh(); work = arg.work",
 						With: []string{"run.begin(" + own + ")"},
 						Emit: []string{"self.bind()"},
 					},
@@ -46,7 +49,7 @@ func prepare() *machine.Definition {
 			},
 			busy("binding"),
 			{
-				ID: "bind", From: "binding", Event: "bind", Command: "PrepareRun()", Source: "F69",
+				ID: "bind", From: "binding", Event: "bind", Command: "PrepareRun(work)", Source: "F69",
 				Then: []machine.Target{
 					{On: "ok", To: "ready", With: []string{"run.prepared()"}},
 					{On: "refused", To: "ready", With: []string{"run.unprepared()"}, Error: ErrPreparationRefused, Code: "res.code"},

@@ -122,3 +122,6 @@ const ErrStreamError machine.Reason = "a stream is in error"
 
 // ErrCloseRejected: the close claimed nothing, and the lifecycle is as it was (F62).
 const ErrCloseRejected machine.Reason = "close rejected: nothing was claimed"
+
+// ErrDepthReached: as many runs as the lane's depth allows are admitted.
+const ErrDepthReached machine.Reason = "the admission depth is reached"

@@ -24,7 +24,7 @@ func token() *machine.Definition {
 			Doc: "Reserving before the wait is queued is what makes a failed queueing decidable.",
 			Then: []machine.Target{{
 				To:   "reserved",
-				Do:   "fence = arg.fence; arming = arg.arming; boundary = arg.boundary; waiter = arg.waiter",
+				Do:   "fence = arg.fence; arming = arg.arming; boundary = arg.boundary; waiter = arg.waiter; holder = arg.holder",
 				With: []string{"fence.reserve(" + identity + ", arg.boundary, arg.arming)"},
 			}},
 		},
@@ -33,7 +33,7 @@ func token() *machine.Definition {
 
 		machine.Row{ID: "queue-stale", From: "reserved", Event: "queue", Guard: "!view.current", Refuse: ErrStaleIdentity, Source: "F138"},
 		machine.Row{
-			ID: "queue", From: "reserved", Event: "queue", Guard: "else", Command: "QueueWait(waiter, fence, boundary)", Source: "F34, F135",
+			ID: "queue", From: "reserved", Event: "queue", Guard: "else", Command: "QueueWait(holder, waiter, fence, boundary)", Source: "F34, F135",
 			Then: []machine.Target{
 				{On: "ok", To: "committed"},
 				{On: "refused", To: "spent", With: dropOne, Error: ErrNotCommitted, Code: "res.code"},
@@ -88,6 +88,7 @@ func token() *machine.Definition {
 			{Name: "arming", Type: "id arming", Doc: "The arming it was minted against."},
 			{Name: "boundary", Type: boundaryType, Doc: "The boundary that the wait names."},
 			{Name: "waiter", Type: waiterType, Doc: "The stream that holds the wait."},
+			{Name: "holder", Type: "ref fence", Doc: "The slot whose stream that is."},
 		},
 		Views: []machine.View{
 			{Name: "current", Expr: "arming != none && fence.arming == arming", Doc: "The fence still stands for the arming."},
@@ -100,6 +101,7 @@ func token() *machine.Definition {
 				{Name: "arming", Type: "id arming"},
 				{Name: "boundary", Type: boundaryType},
 				{Name: "waiter", Type: waiterType},
+				{Name: "holder", Type: "ref fence"},
 			}},
 			{Name: "queue", Doc: "Queue the stream wait."},
 			{Name: "commit", Doc: "The host queued the wait itself, with success."},

@@ -1,0 +1,291 @@
+package states
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/runfence/runfence/backend"
+	"github.com/runfence/runfence/machine"
+)
+
+// device carries out the commands of the rules on a backend. It decides
+// nothing: it only knows which handles a slot has. The rules see to it that a
+// slot's handles are written by one command while no other reads them.
+type device struct {
+	b       backend.Backend
+	timeout time.Duration
+	slots   []slot
+	calls   []func(d *device, ctx context.Context, c *machine.Command) machine.Result
+
+	mu     sync.Mutex
+	works  map[uint64]Work
+	nextID uint64
+}
+
+// slot is what belongs to a pipeline slot and outlives its runs.
+type slot struct {
+	core, cpu         backend.Stream
+	coreDone, cpuDone backend.Event
+	caller            backend.Stream // of the present run, or zero
+	args, pinned      backend.Memory
+	argsSize          uint64
+	work              Work
+}
+
+// Work is what a run executes: two kernels and the bytes that both are given.
+type Work struct {
+	Core, CPU backend.Kernel
+	// Blocks of the AICore kernel; 0 means 1.
+	Blocks uint32
+	// Args are copied to device memory while the run is prepared. They must
+	// not change until Prepare returns.
+	Args []byte
+}
+
+var calls = map[string]func(d *device, ctx context.Context, c *machine.Command) machine.Result{
+	"CurrentContext": (*device).currentContext,
+	"CreateContext":  (*device).createContext,
+	"Teardown":       (*device).teardown,
+	"OpenSlots":      (*device).openSlots,
+	"ReleaseSlots":   (*device).teardown,
+	"PrepareRun":     (*device).prepareRun,
+	"ReleaseRun":     (*device).releaseRun,
+	"MakeEvents":     (*device).makeEvents,
+	"SubmitCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return d.submit(ctx, s, s.core, backend.AICore, s.work.Core)
+	},
+	"SubmitCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return d.submit(ctx, s, s.cpu, backend.AICPU, s.work.CPU)
+	},
+	"RecordCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.RecordEvent(ctx, s.coreDone, s.core), 0)
+	},
+	"RecordCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.RecordEvent(ctx, s.cpuDone, s.cpu), 0)
+	},
+	"QueryCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return status(d.b.QueryEvent(ctx, d.slots[c.Ref.Slot].coreDone))
+	},
+	"QueryCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return status(d.b.QueryEvent(ctx, d.slots[c.Ref.Slot].cpuDone))
+	},
+	"QueryCoreStream": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return status(d.b.QueryStream(ctx, d.slots[c.Ref.Slot].core))
+	},
+	"QueryCPUStream": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return status(d.b.QueryStream(ctx, d.slots[c.Ref.Slot].cpu))
+	},
+	"WaitCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return answer(d.b.WaitEvent(ctx, d.slots[c.Ref.Slot].coreDone, d.timeout), 0)
+	},
+	"WaitCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return answer(d.b.WaitEvent(ctx, d.slots[c.Ref.Slot].cpuDone, d.timeout), 0)
+	},
+	"SyncCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return answer(d.b.SynchronizeStream(ctx, d.slots[c.Ref.Slot].core, d.timeout), 0)
+	},
+	"SyncCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return answer(d.b.SynchronizeStream(ctx, d.slots[c.Ref.Slot].cpu, d.timeout), 0)
+	},
+	"QueueWait": (*device).queueWait,
+}
+
+// newDevice binds every command of the rules; a command that it does not know
+// is an error, not a surprise in the middle of a run.
+func newDevice(r *machine.Rules, b backend.Backend, slots int, timeout time.Duration) (*device, error) {
+	d := &device{b: b, timeout: timeout, slots: make([]slot, slots), works: map[uint64]Work{}}
+	for _, name := range r.Calls() {
+		f := calls[name]
+		if f == nil {
+			return nil, &UnknownCommandError{Command: name}
+		}
+		d.calls = append(d.calls, f)
+	}
+	return d, nil
+}
+
+// UnknownCommandError says that rules name a command that no backend call stands for.
+type UnknownCommandError struct{ Command string }
+
+// Error names the command.
+func (e *UnknownCommandError) Error() string {
+	return "states: no backend call stands for command " + e.Command
+}
+
+// Perform implements machine.Performer.
+func (d *device) Perform(ctx context.Context, c *machine.Command) machine.Result {
+	return d.calls[c.Call](d, ctx, c)
+}
+
+func answer(r backend.Result, value uint64) machine.Result {
+	return machine.Result{
+		Outcome: r.Outcome, Accepted: r.Accepted,
+		Codes: machine.Codes{Code: int32(r.Code), Last: int32(r.LastError)},
+		Value: value,
+	}
+}
+
+func status(s backend.Status, r backend.Result) machine.Result { return answer(r, uint64(s)) }
+
+func (d *device) currentContext(ctx context.Context, _ *machine.Command) machine.Result {
+	c, r := d.b.CurrentContext(ctx)
+	return answer(r, uint64(c))
+}
+
+// createContext: a backend of one's own is opened with its context, so this
+// learns which it is and that it is of the device that is meant.
+func (d *device) createContext(ctx context.Context, c *machine.Command) machine.Result {
+	if uint64(d.b.Device()) != c.Args[0] {
+		return answer(backend.Result{Outcome: machine.Refused, Code: backend.InvalidParam}, 0)
+	}
+	return d.currentContext(ctx, c)
+}
+
+func (d *device) openSlots(ctx context.Context, _ *machine.Command) machine.Result {
+	for i := range d.slots {
+		for _, s := range []*backend.Stream{&d.slots[i].core, &d.slots[i].cpu} {
+			if *s != 0 {
+				continue
+			}
+			h, r := d.b.CreateStream(ctx)
+			if !r.Ok() {
+				return answer(r, 0)
+			}
+			*s = h
+		}
+	}
+	return machine.Result{}
+}
+
+// teardown gives back every handle the slots still have, events first. What
+// fails stays in its slot for the next try.
+func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Result {
+	for i := range d.slots {
+		s := &d.slots[i]
+		for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone} {
+			if *e != 0 {
+				if r := d.b.DestroyEvent(ctx, *e); !r.Ok() {
+					return answer(r, 0)
+				}
+				*e = 0
+			}
+		}
+		for _, q := range []*backend.Stream{&s.core, &s.cpu} {
+			if *q != 0 {
+				if r := d.b.DestroyStream(ctx, *q); !r.Ok() {
+					return answer(r, 0)
+				}
+				*q = 0
+			}
+		}
+		for _, m := range []*backend.Memory{&s.args, &s.pinned} {
+			if *m != 0 {
+				if r := d.b.Free(ctx, *m); !r.Ok() {
+					return answer(r, 0)
+				}
+				*m = 0
+			}
+		}
+		s.argsSize = 0
+	}
+	return machine.Result{}
+}
+
+// prepareRun gives the run its arguments. The blocks belong to the slot and
+// are made when one is first needed, or needed larger.
+func (d *device) prepareRun(ctx context.Context, c *machine.Command) machine.Result {
+	d.mu.Lock()
+	w := d.works[c.Args[0]]
+	delete(d.works, c.Args[0])
+	d.mu.Unlock()
+	s := &d.slots[c.Ref.Slot]
+	s.work = w
+	size := uint64(len(w.Args))
+	if size == 0 {
+		return machine.Result{}
+	}
+	if s.argsSize < size {
+		for _, m := range []*backend.Memory{&s.args, &s.pinned} {
+			if *m != 0 {
+				if r := d.b.Free(ctx, *m); !r.Ok() {
+					return answer(r, 0)
+				}
+				*m = 0
+			}
+		}
+		s.argsSize = 0
+		var r backend.Result
+		if s.args, r = d.b.Alloc(ctx, backend.DeviceMemory, size); !r.Ok() {
+			return answer(r, 0)
+		}
+		if s.pinned, r = d.b.Alloc(ctx, backend.PinnedMemory, size); !r.Ok() {
+			return answer(r, 0)
+		}
+		s.argsSize = size
+	}
+	if r := d.b.Write(ctx, s.pinned, 0, w.Args); !r.Ok() {
+		return answer(r, 0)
+	}
+	return answer(d.b.Copy(ctx, backend.Span{Mem: s.args, Size: size}, backend.Span{Mem: s.pinned, Size: size}), 0)
+}
+
+// releaseRun lets go of what was the run's. The slot's blocks stay for the next.
+func (d *device) releaseRun(_ context.Context, c *machine.Command) machine.Result {
+	d.slots[c.Ref.Slot].work = Work{}
+	return machine.Result{}
+}
+
+// makeEvents makes the slot's events once; later runs re-record them.
+func (d *device) makeEvents(ctx context.Context, c *machine.Command) machine.Result {
+	s := &d.slots[c.Ref.Slot]
+	for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone} {
+		if *e != 0 {
+			continue
+		}
+		h, r := d.b.CreateEvent(ctx)
+		if !r.Ok() {
+			return answer(r, 0)
+		}
+		*e = h
+	}
+	return machine.Result{}
+}
+
+func (d *device) submit(ctx context.Context, s *slot, q backend.Stream, class backend.Class, k backend.Kernel) machine.Result {
+	l := backend.Launch{Class: class, Kernel: k, Args: s.args, Blocks: 1}
+	if class == backend.AICore && s.work.Blocks > 1 {
+		l.Blocks = s.work.Blocks
+	}
+	return answer(d.b.Submit(ctx, q, l), 0)
+}
+
+// queueWait queues a wait of a stream of one slot on a boundary of another.
+func (d *device) queueWait(ctx context.Context, c *machine.Command) machine.Result {
+	holder, waiter := c.Args[0], Waiter(c.Args[1])
+	fence, boundary := c.Args[2], Boundary(c.Args[3])
+	by, on := &d.slots[machine.UnpackRef(holder).Slot], &d.slots[machine.UnpackRef(fence).Slot]
+	q := [...]backend.Stream{CoreStream: by.core, CPUStream: by.cpu, CallerStream: by.caller}[waiter]
+	e := [...]backend.Event{CoreDone: on.coreDone, CPUDone: on.cpuDone}[boundary]
+	return answer(d.b.StreamWaitEvent(ctx, q, e), 0)
+}
+
+// add puts work where PrepareRun finds it.
+func (d *device) add(w Work) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.nextID++
+	d.works[d.nextID] = w
+	return d.nextID
+}
+
+// remove takes work back that was not prepared.
+func (d *device) remove(id uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.works, id)
+}

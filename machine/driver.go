@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,9 +52,19 @@ type Driver struct {
 	waiting int
 	// pumping lists the roots whose operations some goroutine is carrying on.
 	pumping []Ref
+	// due holds the answers that nobody waits with any more.
+	due     []answer
 	cmds    [][]Command // per machine and slot: stable while in flight
-	flusher Flusher     // nil if the recorder is none
-	ctx     *commandContext
+	perform PerformerFunc
+	flusher Flusher // nil if the recorder is none
+	ctx     atomic.Pointer[commandContext]
+}
+
+// answer is a command's answer that an instance in flight holds up: its target
+// takes that instance along.
+type answer struct {
+	ref Ref
+	res Result
 }
 
 // NewDriver drives w, which nobody else may use from now on.
@@ -63,7 +75,7 @@ func NewDriver(w *World, c DriverConfig) (*Driver, error) {
 	if c.Bound == 0 {
 		c.Bound = 30 * time.Second
 	}
-	d := &Driver{w: w, config: c, changed: make(chan struct{})}
+	d := &Driver{w: w, config: c, changed: make(chan struct{}), perform: function(c.Performer)}
 	d.flusher, _ = w.config.Recorder.(Flusher)
 	for i := range w.rules.machines {
 		d.cmds = append(d.cmds, make([]Command, w.capacity(MachineID(i))))
@@ -89,43 +101,52 @@ type Reply struct {
 // for, stays busy; [*HoleError] if the rules have no way on: an answer, or an event that the
 // operation emitted, is not taken, and the operation does not fail by its own rules.
 func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) (Reply, error) {
-	if isOrigin(ctx, d) {
-		return Reply{}, fmt.Errorf("%s: %w", d.w.rules.eventName(ref, ev), ErrReentrant)
-	}
 	var site uintptr
 	if d.config.Sites {
 		site = callSite()
 	}
+	return d.fire(ctx, site, ref, ev, args)
+}
+
+func (d *Driver) fire(ctx context.Context, site uintptr, ref Ref, ev EventID, args []uint64) (Reply, error) {
+	cc := d.ctx.Load()
+	if cc == nil || cc.Context != ctx {
+		if isOrigin(ctx, d) {
+			return Reply{}, fmt.Errorf("%s: %w", d.w.rules.eventName(ref, ev), ErrReentrant)
+		}
+		cc = nil
+	}
+	p := pump{d: d, ctx: ctx, cc: cc, root: ref}
 	d.mu.Lock()
-	defer d.unlock()
-	p := pump{d: d, ctx: ctx, root: ref}
-	if d.w.HasNext(ref) && !d.isPumping(ref) {
+	defer p.end()
+	if d.w.Queued() > 0 && d.w.HasNext(ref) && !d.isPumping(ref) {
 		// An earlier caller gave up half-way: its operation goes first.
+		p.begin()
 		if err := p.run(); err != nil {
 			return p.reply, err
 		}
-		p = pump{d: d, ctx: ctx, root: ref}
+		p.forget()
 	}
+	var s *Step
 	for {
 		d.w.site = site
-		s := d.w.Issue(ref, ev, args...)
+		s = d.w.Issue(ref, ev, args...)
 		d.w.site = 0
-		if s.Status == Deferred {
-			if err := p.wait(s); err != nil {
-				return Reply{}, err
-			}
-			continue
+		if s.Status != Deferred {
+			break
 		}
-		if s.Status == StepRefused {
-			return Reply{State: s.State, Row: s.Row}, d.w.refusalError(s)
+		if err := p.wait(s); err != nil {
+			return Reply{}, err
 		}
-		d.pumping = append(d.pumping, ref)
-		defer d.donePumping(ref)
-		if err := p.carryOut(s); err != nil {
-			return p.reply, err
-		}
-		return p.reply, p.run()
 	}
+	if s.Status == StepRefused {
+		return Reply{State: s.State, Row: s.Row}, d.w.refusalError(s)
+	}
+	p.begin()
+	if err := p.carryOut(s); err != nil {
+		return p.reply, err
+	}
+	return p.reply, p.run()
 }
 
 // Resume carries on an operation that was left half-way by a caller whose
@@ -134,14 +155,13 @@ func (d *Driver) Resume(ctx context.Context, root Ref) (Reply, error) {
 	if isOrigin(ctx, d) {
 		return Reply{}, fmt.Errorf("resume %s: %w", d.w.rules.RefName(root), ErrReentrant)
 	}
-	d.mu.Lock()
-	defer d.unlock()
 	p := pump{d: d, ctx: ctx, root: root}
+	d.mu.Lock()
+	defer p.end()
 	if d.isPumping(root) {
 		return Reply{}, nil
 	}
-	d.pumping = append(d.pumping, root)
-	defer d.donePumping(root)
+	p.begin()
 	err := p.run()
 	return p.reply, err
 }
@@ -175,26 +195,51 @@ func (d *Driver) isPumping(root Ref) bool {
 	return false
 }
 
-func (d *Driver) donePumping(root Ref) {
-	for i, r := range d.pumping {
-		if r == root {
-			d.pumping = append(d.pumping[:i], d.pumping[i+1:]...)
-			return
-		}
-	}
-}
-
 // pump carries one host operation on. Its methods are called with the lock held.
 type pump struct {
 	d     *Driver
 	ctx   context.Context
+	cc    *commandContext // ctx marked; nil until a command needs it
 	root  Ref
+	begun bool
 	reply Reply
 	fail  *FailureError
 	// cause is the first failure or refusal of another instance on the way.
 	cause error
 	hole  *HoleError
 	timer *time.Timer
+}
+
+// begin says that this pump carries its root's operation on.
+func (p *pump) begin() {
+	if !p.begun {
+		p.begun = true
+		p.d.pumping = append(p.d.pumping, p.root)
+	}
+}
+
+// end ends it, and the host operation with it.
+func (p *pump) end() {
+	d := p.d
+	if p.begun {
+		last := len(d.pumping) - 1
+		for i := last; ; i-- {
+			if d.pumping[i] == p.root {
+				d.pumping[i] = d.pumping[last]
+				d.pumping = d.pumping[:last]
+				break
+			}
+		}
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	d.unlock()
+}
+
+// forget makes the pump ready for another operation of its root.
+func (p *pump) forget() {
+	p.reply, p.fail, p.cause, p.hole = Reply{}, nil, nil, nil
 }
 
 // run takes the operation's queued events until there are none.
@@ -238,28 +283,28 @@ func (p *pump) run() error {
 // carryOut performs the command of a step, if it has one, and settles it.
 func (p *pump) carryOut(s *Step) error {
 	d := p.d
+	var caught any
 	if s.Status == InFlight {
 		ref := s.Ref
 		c := &d.cmds[ref.Machine][ref.Slot]
 		*c = s.Command
-		ctx := d.commandContext(p.ctx)
-		res, caught := d.perform(ctx, c)
+		var res Result
+		res, caught = p.perform(c)
 		for {
 			s = d.w.Settle(ref, res)
 			if s.Status != Deferred {
 				break
 			}
 			if err := p.wait(s); err != nil {
+				d.due = append(d.due, answer{ref, res})
 				return err
 			}
 		}
 		if s.Status != Accepted {
 			return &HoleError{Refusal: d.w.refusalError(s), Settling: true}
 		}
-		p.note(s, caught)
-	} else {
-		p.note(s, nil)
 	}
+	p.note(s, caught)
 	d.wake()
 	return nil
 }
@@ -280,22 +325,28 @@ func (p *pump) note(s *Step, caught any) {
 }
 
 // perform carries out a command with the lock released.
-func (d *Driver) perform(ctx context.Context, c *Command) (res Result, caught any) {
+func (p *pump) perform(c *Command) (res Result, caught any) {
+	d := p.d
+	if p.cc == nil {
+		p.cc = marked(p.ctx, d, &d.ctx)
+	}
 	done := false
 	d.mu.Unlock()
 	defer func() {
-		if !done {
-			caught = recover()
-			res = Result{Outcome: Panicked}
+		if done {
+			d.mu.Lock()
+			return
 		}
+		caught = recover()
+		res = Result{Outcome: Panicked}
 		d.mu.Lock()
-		if !done && caught == nil {
+		if caught == nil {
 			// runtime.Goexit: nobody comes back to settle.
-			d.w.Settle(c.Ref, res)
+			d.due = append(d.due, answer{c.Ref, res})
 			d.wake()
 		}
 	}()
-	res = d.config.Performer.Perform(ctx, c)
+	res = d.perform(p.cc, c).checked()
 	done = true
 	return res, nil
 }
@@ -328,8 +379,17 @@ func (p *pump) wait(s *Step) error {
 	}
 }
 
-// wake lets those who wait look again. The lock is held.
+// wake settles the answers that are due, if they can be, and lets those who
+// wait look again. The lock is held.
 func (d *Driver) wake() {
+	for i := 0; i < len(d.due); {
+		if d.w.Settle(d.due[i].ref, d.due[i].res).Status == Deferred {
+			i++
+			continue
+		}
+		d.due = slices.Delete(d.due, i, i+1)
+		i = 0 // it may have held up any of the others
+	}
 	if d.waiting > 0 {
 		close(d.changed)
 		d.changed = make(chan struct{})
@@ -421,17 +481,24 @@ func isOrigin(ctx context.Context, owner any) bool {
 	return ctx != context.Background() && ctx.Value(owner) != nil
 }
 
-// commandContext returns ctx marked. The last one is kept, since hosts fire
-// with the same context again and again.
-func (d *Driver) commandContext(ctx context.Context) *commandContext {
-	if d.ctx != nil && d.ctx.Context == ctx {
-		return d.ctx
+// marked returns ctx marked as coming from a command of owner. The last one is
+// kept, since hosts fire with the same context again and again: to find it kept
+// also says that ctx is not marked itself.
+func marked(ctx context.Context, owner any, kept *atomic.Pointer[commandContext]) *commandContext {
+	cc := &commandContext{Context: ctx, owner: owner}
+	if reflect.ValueOf(ctx).Comparable() {
+		kept.Store(cc)
 	}
-	c := &commandContext{Context: ctx, owner: d}
-	if reflect.TypeOf(ctx).Comparable() {
-		d.ctx = c
+	return cc
+}
+
+// function returns a performer as a function. (The method value of a
+// PerformerFunc would cost it one more call.)
+func function(p Performer) PerformerFunc {
+	if f, ok := p.(PerformerFunc); ok {
+		return f
 	}
-	return c
+	return p.Perform
 }
 
 // callSite returns the first program counter outside this package and the

@@ -3,7 +3,6 @@ package machine
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,12 +73,7 @@ func (r *Rules) NewInstance(c InstanceConfig) (*Instance, error) {
 	}
 	i := &Instance{m: m, ref: w.Ref(0, 0)}
 	if c.Recorder == nil && !c.Sites && m.soloable() {
-		i.w, i.bound = w, c.Bound
-		if f, ok := c.Performer.(PerformerFunc); ok {
-			i.perform = f // a method value would call it through one more call
-		} else {
-			i.perform = c.Performer.Perform
-		}
+		i.w, i.bound, i.perform = w, c.Bound, function(c.Performer)
 		if i.bound == 0 {
 			i.bound = 30 * time.Second
 		}
@@ -112,7 +106,11 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	cc := i.ctx.Load()
 	if cc == nil || cc.Context != ctx {
 		if i.d != nil {
-			return i.d.Fire(ctx, i.ref, ev, args...)
+			var site uintptr
+			if i.d.config.Sites {
+				site = callSite()
+			}
+			return i.d.fire(ctx, site, i.ref, ev, args)
 		}
 		if cc = i.mark(ctx); cc == nil {
 			return Reply{}, reentrant(i.m, ev)
@@ -329,17 +327,12 @@ func reentrant(m *Machine, ev EventID) error {
 	return fmt.Errorf("%s: %w", m.EventName(ev), ErrReentrant)
 }
 
-// mark returns ctx marked as this instance's, or nil if it is already. The
-// last one is kept, since hosts fire with the same context again and again.
+// mark returns ctx marked as this instance's, or nil if it is already.
 func (i *Instance) mark(ctx context.Context) *commandContext {
 	if isOrigin(ctx, i) {
 		return nil
 	}
-	cc := &commandContext{Context: ctx, owner: i}
-	if reflect.ValueOf(ctx).Comparable() {
-		i.ctx.Store(cc)
-	}
-	return cc
+	return marked(ctx, i, &i.ctx)
 }
 
 // release gives the word back with the new state, and wakes those who wait.

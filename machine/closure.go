@@ -140,6 +140,10 @@ func (x *exprCompiler) typeOf(e *Expr) (Type, bool) {
 			return Type{Kind: Bool}, true
 		case "count":
 			return bigInt, true
+		case "first":
+			if len(e.Args) == 2 {
+				return Type{Kind: RefTo, Name: e.Args[0].Name}, true
+			}
 		}
 	}
 	return Type{}, false
@@ -459,7 +463,7 @@ func (x *exprCompiler) cellView(v *view) int {
 	return len(x.cell.views) - 1
 }
 
-// aggregate compiles any(machine, e) and count(machine, e).
+// aggregate compiles any(machine, e), count(machine, e) and first(machine, e).
 func (x *exprCompiler) aggregate(e *Expr) valueFn {
 	if !x.viewing {
 		x.c.fail("%s: other instances are read through a view", e)
@@ -480,7 +484,7 @@ func (x *exprCompiler) aggregate(e *Expr) valueFn {
 	}
 	in := &exprCompiler{c: x.c, m: p, viewing: true, outer: x.m}
 	cond := in.boolean(e.Args[1])
-	count := e.Name == "count"
+	count, first := e.Name == "count", e.Name == "first"
 	return func(fr *frame) uint64 {
 		var n uint64
 		inner := &fr.w.inner
@@ -489,6 +493,9 @@ func (x *exprCompiler) aggregate(e *Expr) valueFn {
 			inner.facts = fr.w.factWords(p.id, uint16(s))
 			inner.state = uint64(fr.w.header(p.id, uint16(s)).state)
 			if cond(inner) {
+				if first {
+					return Ref{Machine: p.id, Slot: uint16(s), Gen: fr.w.header(p.id, uint16(s)).gen}.Pack()
+				}
 				n++
 				if !count {
 					return 1

@@ -388,7 +388,7 @@ func (c *compiler) atMost(have, most int, what string) {
 // reserved words cannot name machines or facts.
 var reserved = map[string]bool{
 	"true": true, "false": true, "none": true, "self": true, "state": true, "else": true,
-	"arg": true, "view": true, "res": true, "any": true, "count": true, "fresh": true,
+	"arg": true, "view": true, "res": true, "any": true, "count": true, "first": true, "fresh": true,
 }
 
 func (c *compiler) typed(f Fact) Type {

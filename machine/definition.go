@@ -70,6 +70,7 @@ type Fact struct {
 //	lane.state == "open"            a peer's state
 //	any(run, state == "launched")   over all instances of a machine
 //	count(token, live && fence == self)
+//	first(token, state == "free")    the first such instance, or none
 type View struct {
 	Name string `json:"name"`
 	Expr string `json:"expr"`

@@ -43,7 +43,7 @@ type Expr struct {
 //	true false none 3 -1 name "a state" self state
 //	arg.x  view.x  res.code  res.value  res.accepted  res.last
 //	peer.fact  peer.state          (in views only)
-//	any(machine, e)  count(machine, e)   (in views only)
+//	any(machine, e)  count(machine, e)  first(machine, e)   (in views only)
 //	fresh()                        (alone, in an update)
 //	e && e   e || e   !e   e == e   e != e   e < e   e <= e   e > e   e >= e   (e)
 //

@@ -243,7 +243,7 @@ func (r *checkpointReader) instance(id MachineID, b int) {
 		for i, ty := range tys {
 			v := r.next()
 			if r.err == nil && !ty.check(v) {
-				r.fail("%s: %s %d is not of type %s", m.def.Name, what, i, ty)
+				r.fail("%s: %s %d is %d, not of type %s", m.def.Name, what, i, v, ty)
 			}
 			r.words[at+i] = v
 		}

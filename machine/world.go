@@ -48,6 +48,8 @@ type World struct {
 	lent    []uint64 // see lend
 	quiet   bool     // a rehearsal: keep no records
 	midstep bool     // see unwind
+
+	canon *canonical // working memory, made on first use
 }
 
 // maxJoint bounds how deep joint steps may call one another.

@@ -90,7 +90,8 @@ type Result struct {
 	LastError Code
 	// Accepted reports that the device is known to have taken the work,
 	// whatever Code says. It is set at the instant of acceptance, so that a
-	// later failing step of the same call cannot hide it.
+	// later failing step of the same call cannot hide it. False proves nothing:
+	// a call that failed may have taken effect unknown to the backend (F34).
 	Accepted bool
 }
 
@@ -144,11 +145,18 @@ type Notice struct {
 // "do not wait" or "wait for ever". A ctx bounds only the caller's patience
 // before the device is entered; a call under way is bounded by its timeout.
 //
+// A handle that names nothing is Refused with [InvalidHandle]; an argument that
+// the device rejects is Failed, as a call that was made. A caller whose ctx is
+// done is Refused with no code. Without the device's context current, every
+// call but CurrentContext, Notices and Reset is Failed with [ContextNull], or
+// with [StreamContext] under another context, and has no effect.
+//
 // Unless an implementation says otherwise it is not safe for concurrent use.
 type Backend interface {
 	// Device returns the logical id of the device.
 	Device() int32
-	// CurrentContext reports the context that is current for the caller; zero if none.
+	// CurrentContext reports the context that is current for the caller. None
+	// is an answer, zero and OK, not a failure.
 	CurrentContext(ctx context.Context) (Context, Result)
 
 	CreateStream(ctx context.Context) (Stream, Result)

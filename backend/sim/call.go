@@ -260,6 +260,11 @@ func (d *Device) timed(op *Op) (a Answer) {
 	defer d.outside()
 	st := d.consult(op)
 	d.traceCall(op)
+	if op.Kind.query() && d.cfg.QueryTime > 0 {
+		d.Advance(d.cfg.QueryTime)
+	} else {
+		d.settle()
+	}
 	switch st.call {
 	case Refuse:
 		a = refused(st.code)
@@ -271,11 +276,6 @@ func (d *Device) timed(op *Op) (a Answer) {
 		if op.Kind.Blocking() {
 			a = d.await(op, &st)
 			break
-		}
-		if op.Kind.query() && d.cfg.QueryTime > 0 {
-			d.Advance(d.cfg.QueryTime)
-		} else {
-			d.settle()
 		}
 		if st.call == Unconfirmed {
 			a = unconfirmed(st.code)
@@ -302,7 +302,6 @@ func unconfirmed(c backend.Code) Answer {
 
 // await is a bounded wait under the default policy.
 func (d *Device) await(op *Op, st *strike) Answer {
-	d.settle()
 	if a := d.admitWait(op); !a.Ok() {
 		return a
 	}
@@ -315,7 +314,6 @@ func (d *Device) await(op *Op, st *strike) Answer {
 		}
 		d.now = max(d.now, at)
 		d.move1(m, i)
-		d.settle()
 	}
 	return d.answerWait(&c)
 }

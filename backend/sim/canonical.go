@@ -219,44 +219,53 @@ func (e *encoder) streamSlot(i int32) {
 	}
 }
 
-// known writes a handle that the host gave: its reference if it is alive.
+// known writes a handle that the host gave: its reference if it names something.
+// What a stale one looks like matters only where its slot does.
 func (e *encoder) known(k Kind, h uint64) {
-	i := indexOf(h)
-	var r *ranks
-	var gen uint32
-	switch kindOf(h) {
-	case KindStream:
-		if r = &e.c.stream; i < len(e.d.streams) {
-			gen = e.d.streams[i].gen
-		}
-	case KindEvent:
-		if r = &e.c.event; i < len(e.d.events) {
-			gen = e.d.events[i].gen
-		}
-	case KindMemory:
-		if r = &e.c.mem; i < len(e.d.mems) {
-			gen = e.d.mems[i].gen
-		}
-	case KindContext:
-		if r = &e.c.context; i < len(e.d.contexts) {
-			gen = 1
-		}
-	}
+	ref, gen, found := e.lookup(k, h)
 	switch {
 	case h == 0:
 		e.u(0)
-	case r == nil || kindOf(h) != k || i >= len(r.ref):
-		e.u(1) // names nothing and never will
-	case r.ref[i] == 0:
-		e.u(2) // names nothing; what takes the slot next may alias it
-		e.u(uint64(i))
-	case gen != genOf(h):
-		e.u(3) // names nothing, but aliases what lives there
-		e.u(r.ref[i])
-	default:
+	case found && ref != 0 && gen == genOf(h):
 		e.u(4)
-		e.u(r.ref[i])
+		e.u(ref)
+	case k != KindMemory || !found:
+		e.u(1) // names nothing, and never will again
+	default:
+		e.alias(ref, h)
 	}
+}
+
+// alias writes a stale handle whose slot still counts: what lives in the slot
+// now or, if nothing does, the bare slot, for what will.
+func (e *encoder) alias(ref, h uint64) {
+	if ref != 0 {
+		e.u(3)
+		e.u(ref)
+		return
+	}
+	e.u(2)
+	e.u(uint64(indexOf(h)))
+}
+
+// lookup finds the slot of a handle of kind k: what stands for what lives there
+// now, and its generation.
+func (e *encoder) lookup(k Kind, h uint64) (ref uint64, gen uint32, found bool) {
+	i := indexOf(h)
+	if kindOf(h) != k {
+		return 0, 0, false
+	}
+	switch {
+	case k == KindStream && i < len(e.d.streams):
+		return e.c.stream.ref[i], e.d.streams[i].gen, true
+	case k == KindEvent && i < len(e.d.events):
+		return e.c.event.ref[i], e.d.events[i].gen, true
+	case k == KindMemory && i < len(e.d.mems):
+		return e.c.mem.ref[i], e.d.mems[i].gen, true
+	case k == KindContext && i < len(e.d.contexts):
+		return e.c.context.ref[i], 1, true
+	}
+	return 0, 0, false
 }
 
 func (e *encoder) span(s backend.Span) {
@@ -483,7 +492,13 @@ func (e *encoder) call(i int) {
 func (e *encoder) notices(list []posted) {
 	e.u(uint64(len(list)))
 	for _, p := range list {
-		e.known(KindStream, uint64(p.stream))
+		ref, gen, _ := e.lookup(KindStream, uint64(p.stream))
+		if ref != 0 && gen == genOf(uint64(p.stream)) {
+			e.u(4)
+			e.u(ref)
+		} else {
+			e.alias(ref, uint64(p.stream)) // notices name streams by slot
+		}
 		e.code(p.code)
 	}
 }

@@ -9,8 +9,8 @@
 // blocking calls, by [Device.Advance] and [Device.AdvanceToNext], and by
 // [Config.QueryTime] a query; no other call moves it. Before a call takes
 // effect, everything due at the current instant happens; so a record whose
-// kernel has ended is seen by the next query without time passing. Which of
-// several possible things happens next is a policy's choice, by default the
+// kernel has ended is seen by the next query without time passing. A call
+// returns as soon as it can. Which of several possible things happens next is a policy's choice, by default the
 // earliest due, ties by stream slot.
 //
 // As a [Model] it is driven by choices: a call is begun, and whatever may

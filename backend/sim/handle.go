@@ -58,12 +58,12 @@ func indexOf(h uint64) int    { return int(h & maxSlots) }
 func genOf(h uint64) uint32   { return uint32(h >> indexBits) }
 func canReuse(g uint32) bool  { return g != math.MaxUint32 }
 func isHandle(h uint64) bool  { return h != 0 }
-func letterOf(k Kind) byte    { return kindLetters[min(int(k), len(kindLetters)-1)] }
 func kindOfLetter(c byte) int { return strings.IndexByte(kindLetters, c) }
 
 // HandleName writes a handle as people read it: a letter for its kind (x
 // context, s stream, e event, m memory, c call), its slot, and its generation
-// where the slot was used before: "s0", "e3.2". Zero is "-".
+// where the slot was used before: "s0", "e3.2". Zero is "-", and a number that
+// no device mints is "?0x" and its digits.
 func HandleName(h uint64) string {
 	if !isHandle(h) {
 		return "-"
@@ -73,7 +73,11 @@ func HandleName(h uint64) string {
 }
 
 func appendHandle(b []byte, h uint64) []byte {
-	b = append(b, letterOf(kindOf(h)))
+	k := kindOf(h)
+	if k < KindContext || k > KindCall { // no handle at all: a stray number
+		return strconv.AppendUint(append(b, "?0x"...), h, 16)
+	}
+	b = append(b, kindLetters[k])
 	b = strconv.AppendUint(b, uint64(indexOf(h)), 10)
 	if g := genOf(h); g != 1 {
 		b = append(b, '.')

@@ -15,7 +15,8 @@ import (
 // moves when a call arrives, as far as the policy lets it before that call
 // takes effect, and when every caller that has entered is parked in a bounded
 // wait: then it moves until one of the waits ends. So a wait of a second ends
-// at once if nobody is left to do anything else, and never while somebody is.
+// at once if nobody is left to do anything else, and virtual time stands still
+// while somebody is. A wait returns as soon as what it waits for has happened.
 //
 // A goroutine that waits for another one, on a channel or a lock, must say so
 // with [Caller.Elsewhere], or the device stands still while it waits.
@@ -149,9 +150,21 @@ func (h *Host) pump() {
 	}
 }
 
-// step lets the policy pick one choice, and wakes a caller whose wait ended by it.
+// step lets the policy pick one choice, and then every wait return whose end
+// has come.
 func (h *Host) step() {
-	c := h.d.step()
+	h.happened(h.d.step())
+	for _, w := range h.callers {
+		if w.ticket != 0 && h.d.returnable(w.ticket) {
+			c := Choice{Kind: ChooseReturn, Target: uint64(w.ticket)}
+			h.d.apply(c)
+			h.happened(c)
+		}
+	}
+}
+
+// happened logs a choice, and wakes the caller whose wait ended by it.
+func (h *Host) happened(c Choice) {
 	h.log = append(h.log, Step{Kind: StepChoice, Choice: c})
 	for _, w := range h.callers {
 		if w.ticket != 0 && uint64(w.ticket) == c.Target && h.d.ended(w.ticket) {
@@ -168,6 +181,14 @@ func (d *Device) ended(t Ticket) bool {
 	return ok && c.phase == callDone
 }
 
+// returnable reports whether a bounded wait can return with success or failure
+// of what it waits for.
+func (d *Device) returnable(t Ticket) bool {
+	c, ok := d.findCall(t)
+	return ok && c.phase == callWaiting && !c.hang && d.ready(c)
+}
+
+// waiting reports whether a call is a bounded wait that has not returned.
 func (d *Device) waiting(t Ticket) bool {
 	c, ok := d.findCall(t)
 	return ok && c.phase == callWaiting

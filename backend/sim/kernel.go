@@ -201,13 +201,13 @@ func (d *Device) publish(si int) {
 // exit ends the kernel at the head of stream si with a status.
 func (d *Device) exit(si int, code backend.Code) {
 	s := &d.streams[si]
-	if s.flagDue != never {
-		d.publish(si)
-	}
 	e := d.head(si)
 	if code == backend.Success {
+		if s.flagDue != never {
+			d.publish(si)
+		}
 		d.stores(si, e, AtExit)
-	} else {
+	} else { // it may have died before it came to its flag
 		d.stores(si, e, AtFatal)
 		if s.fault == backend.Success {
 			s.fault = code

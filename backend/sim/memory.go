@@ -152,3 +152,13 @@ func (d *Device) spans(dst, src backend.Span) Answer {
 	}
 	return Answer{}
 }
+
+// Peek returns the content of a live allocation, device memory included, and
+// nil if it is not alive. The bytes belong to the device; no host could see
+// them without a copy.
+func (d *Device) Peek(m backend.Memory) []byte {
+	if !d.alive(m) {
+		return nil
+	}
+	return d.content(m)
+}

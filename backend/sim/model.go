@@ -277,9 +277,6 @@ func (d *Device) applyCall(c Choice) {
 			k.answer = d.answerWait(k)
 		}
 		k.strike.blame(&k.answer)
-		if k.strike.call == PanicAfter && k.answer.Outcome != machine.Panicked {
-			k.answer = panicked()
-		}
 	case ChooseExpire:
 		k.answer = expired(k.op.Kind)
 	case ChooseRefuse:
@@ -298,6 +295,9 @@ func (d *Device) applyCall(c Choice) {
 		k.answer = panicked()
 	case ChooseUnconfirmed:
 		k.answer = unconfirmed(c.Code)
+	}
+	if k.strike.call == PanicAfter {
+		k.answer = panicked()
 	}
 	k.phase = callDone
 	d.leave(&k.op, &k.answer)

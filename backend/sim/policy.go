@@ -34,9 +34,9 @@ type scratch struct {
 	canon            canon
 }
 
-// Timed picks what is due first. At one instant the device moves before notices
-// arrive, calls take effect and return after that, and waits expire last. It
-// injects no fault.
+// Timed picks what is due first. At one instant, calls that can return do so
+// first; then the device moves, notices arrive, calls take effect, and waits
+// expire, in this order. It injects no fault.
 type Timed struct{}
 
 // Pick implements [Policy].
@@ -56,13 +56,13 @@ func (Timed) Pick(d *Device, choices []Choice) int {
 
 func rankOf(k ChoiceKind) int {
 	switch k {
-	case ChooseFlag, ChooseEntry:
-		return 0
-	case ChooseNotice:
-		return 1
-	case ChooseEffect:
-		return 2
 	case ChooseReturn:
+		return 0
+	case ChooseFlag, ChooseEntry:
+		return 1
+	case ChooseNotice:
+		return 2
+	case ChooseEffect:
 		return 3
 	}
 	return 4

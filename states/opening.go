@@ -40,7 +40,7 @@ func opening() *machine.Definition {
 					Emit: []string{"environment.create(arg.process, arg.device, arg.policy, arg.generation)", "self.created()"},
 				}},
 			},
-			busy("creating|slots|undoing"),
+			busyEvent("start", "creating|slots|undoing"),
 			{ID: "start-open", From: "open", Event: "start", Refuse: ErrAlreadyInitialised},
 			{
 				ID: "created", From: "creating", Event: "created", Guard: "view.live",

@@ -29,13 +29,13 @@ func drain() *machine.Definition {
 		}
 	}
 	rows := entry("ready", []machine.Row{
-		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.drained", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{{
-			When: "view.fault != 0", Error: ErrRunFailed, Code: "view.fault",
-		}, {When: "view.broken", Error: ErrPartial}, {}}},
+		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.verdict != undecided", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{{
+			When: "view.verdict == faulted", Error: ErrRunFailed, Code: "view.fault",
+		}, {When: "view.verdict == broken", Error: ErrPartial, Code: "view.rc"}, {}}},
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
-		machine.Target{When: "view.unfenced", To: "cpu_sync", Do: remember + "; fault = 0", Emit: []string{"self.cpu_sync()"}},
-		machine.Target{To: "core_wait", Do: remember + "; fault = 0", Emit: []string{"self.core_wait()"}},
+		machine.Target{When: "view.unfenced", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.cpu_sync()"}},
+		machine.Target{To: "core_wait", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.core_wait()"}},
 	)
 	rows = append(rows, busy("core_wait|cpu_wait|cpu_sync|core_sync"))
 	rows = append(rows, waitFor("core_wait", "WaitCore", "core_done", "core_waitable", "cpu_wait")...)
@@ -46,7 +46,7 @@ func drain() *machine.Definition {
 			Then: []machine.Target{
 				{On: "ok", To: "core_sync", Emit: []string{"self.core_sync()"}},
 				{On: "timedout", To: "ready", Error: ErrWaitTimeout, Code: "res.code"},
-				{On: "failed", To: "core_sync", Do: "fault = res.code", Emit: []string{"self.core_sync()"}},
+				{On: "failed", To: "core_sync", Do: "fatal = true; fault = res.code", Emit: []string{"self.core_sync()"}},
 				{To: "ready", Error: ErrUnproven, Code: "res.code"},
 			},
 		},
@@ -55,15 +55,15 @@ func drain() *machine.Definition {
 			Then: []machine.Target{
 				{On: "ok failed", When: "!view.current", To: "ready", Error: ErrStaleIdentity},
 				{
-					On: "ok", When: "fault == 0 && view.partial", To: "ready", Error: ErrPartial, Code: "view.rc",
-					With: []string{"fence.quiesced(" + own + ")", "run.drained(" + own + ", fault)"},
+					On: "ok", When: "!fatal && view.partial", To: "ready", Error: ErrPartial, Code: "view.rc",
+					With: []string{"fence.quiesced(" + own + ")", "run.drained(" + own + ", false, 0)"},
 				},
-				{On: "ok", When: "fault == 0", To: "ready", With: []string{"fence.quiesced(" + own + ")", "run.drained(" + own + ", fault)"}},
-				{On: "ok", When: "view.proven", To: "ready", Error: ErrRunFailed, Code: "fault", With: []string{"run.drained(" + own + ", fault)"}},
+				{On: "ok", When: "!fatal", To: "ready", With: []string{"fence.quiesced(" + own + ")", "run.drained(" + own + ", false, 0)"}},
+				{On: "ok", When: "view.proven", To: "ready", Error: ErrRunFailed, Code: "fault", With: []string{"run.drained(" + own + ", true, fault)"}},
 				{On: "ok", To: "ready", Error: ErrUnproven, Code: "fault"},
 				{On: "timedout", To: "ready", Error: ErrWaitTimeout, Code: "res.code"},
-				{On: "failed", When: "view.proven && fault != 0", To: "ready", Error: ErrRunFailed, Code: "fault", With: []string{"run.drained(" + own + ", fault)"}},
-				{On: "failed", When: "view.proven", To: "ready", Error: ErrRunFailed, Code: "res.code", With: []string{"run.drained(" + own + ", res.code)"}},
+				{On: "failed", When: "view.proven && fatal", To: "ready", Error: ErrRunFailed, Code: "fault", With: []string{"run.drained(" + own + ", true, fault)"}},
+				{On: "failed", When: "view.proven", To: "ready", Error: ErrRunFailed, Code: "res.code", With: []string{"run.drained(" + own + ", true, res.code)"}},
 				{On: "failed", To: "ready", Error: ErrUnproven, Code: "res.code"},
 				{To: "ready", Error: ErrUnproven, Code: "res.code"},
 			},
@@ -81,14 +81,16 @@ func drain() *machine.Definition {
 			{Name: "cpu_sync", Doc: "Synchronising the AICPU stream: a fault materialises here."},
 			{Name: "core_sync", Doc: "Synchronising the AICore stream."},
 		},
-		Facts: withArgs(identityFacts, machine.Fact{Name: "fault", Type: "code", Doc: "What synchronising the AICPU stream reported."}),
+		Facts: withArgs(identityFacts,
+			machine.Fact{Name: "fatal", Type: "bool", Doc: "Synchronising the AICPU stream failed. The outcome says so, not the code."},
+			machine.Fact{Name: "fault", Type: "code", Doc: "What it reported."},
+		),
 		Views: append(append([]machine.View(nil), runViews...), launchedView,
-			machine.View{Name: "drained", Expr: `run.state == "drained"`},
 			unfencedView, current,
 			machine.View{Name: "partial", Expr: `run.state == "partial"`},
 			machine.View{Name: "rc", Expr: "run.rc"},
 			machine.View{Name: "fault", Expr: "run.fault"},
-			machine.View{Name: "broken", Expr: "run.verdict == faulted"},
+			machine.View{Name: "verdict", Expr: "run.verdict"},
 			machine.View{Name: "core_waitable", Expr: "fence.core == recorded"},
 			machine.View{Name: "cpu_waitable", Expr: "fence.cpu == recorded"},
 			machine.View{Name: "proven", Expr: "(fence.core == missing || fence.core == complete) && (fence.cpu == missing || fence.cpu == complete)", Doc: "Every boundary that was recorded has completed, and none is missing its record."},

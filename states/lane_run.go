@@ -22,7 +22,8 @@ type Identity struct {
 	Slot int
 }
 
-// Run is a handle on one run. All methods are safe for concurrent use.
+// Run is a handle on one run. All methods are safe for concurrent use. After
+// [Lane.Detach] its operations refuse with [ErrDetached] (F66).
 type Run struct {
 	l      *Lane
 	ref    machine.Ref
@@ -43,7 +44,7 @@ type Receipt struct {
 // Errors: [ErrAdmissionClosed], [ErrSlotOccupied], [ErrDepthReached],
 // [ErrPreparationRefused] (nothing was touched), [ErrPreparationAmbiguous]
 // (admission is poisoned), [ErrExecutionContextRefused] and [ErrContextQuery]
-// (retry), [ErrForeignProcess].
+// (retry), [ErrNotInitialised], [ErrDetached], [ErrForeignProcess].
 func (l *Lane) Prepare(ctx context.Context, w Work) (*Run, error) {
 	if err := l.admit(); err != nil {
 		return nil, err

@@ -28,7 +28,14 @@ func launch() *machine.Definition {
 	submitCore := step("submit_core", "armed", "SubmitCore", "core_done", "submitting", "submitted")
 	submitCore.Source = "F76, F96, F101, F143"
 	submitCore.Then[0].To, submitCore.Then[0].Emit = "core submitted", []string{"self.record_core()"}
+	// A mark of acceptance outlives whatever the call goes on to answer.
+	accepted := func(boundary string) machine.Target {
+		t := partial("refused", boundary, "submitted")
+		t.When = "res.accepted"
+		return t
+	}
 	submitCore.Then = append(submitCore.Then,
+		accepted("core_done"),
 		machine.Target{
 			On: "refused", To: "not started", Error: ErrNotStarted, Code: "res.code",
 			With: []string{"fence.unsubmitted(" + own + ", core_done)", "fence.disarm(" + own + ")", "run.unstarted(res.code)"},
@@ -43,7 +50,7 @@ func launch() *machine.Definition {
 	submitCPU := step("submit_cpu", "core recorded", "SubmitCPU", "cpu_done", "submitting", "submitted")
 	submitCPU.Source = "F96, F101, F129, F143"
 	submitCPU.Then[0].To, submitCPU.Then[0].Emit = "cpu submitted", []string{"self.record_cpu()"}
-	submitCPU.Then = append(submitCPU.Then, partial("refused", "cpu_done", "unsubmitted"), partial(maybe, "cpu_done", "submitted"))
+	submitCPU.Then = append(submitCPU.Then, accepted("cpu_done"), partial("refused", "cpu_done", "unsubmitted"), partial(maybe, "cpu_done", "submitted"))
 
 	recordCPU := step("record_cpu", "cpu submitted", "RecordCPU", "cpu_done", "recording", "recorded")
 	recordCPU.Source = "F34, F96, F129, F143"
@@ -51,8 +58,6 @@ func launch() *machine.Definition {
 	recordCPU.Then[0].With = append(recordCPU.Then[0].With, "run.accepted()")
 	recordCPU.Then[0].Return = "view.arming"
 	recordCPU.Then = append(recordCPU.Then, partial("", "cpu_done", "unrecorded"))
-	// The receipt bears the arming; the guard's view is what the record carries.
-	recordCPU.Guard = ""
 
 	from := "idle|not started"
 	rows := entry(from, []machine.Row{
@@ -66,8 +71,8 @@ func launch() *machine.Definition {
 		machine.Row{ID: "start-done", From: "complete|partial", Event: "start", Refuse: ErrNotPrepared},
 
 		machine.Row{
-			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free)", Source: "F76",
-			Doc:  "The permit does not bear this run, or the fence cannot: nothing is submitted.",
+			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free && view.open)", Source: "F76, F154",
+			Doc:  "The permit does not bear this run, the fence cannot, or admission closed meanwhile: nothing is submitted.",
 			Then: []machine.Target{{To: "not started", Error: ErrNotStarted, Code: "-1"}},
 		},
 		machine.Row{
@@ -75,11 +80,12 @@ func launch() *machine.Definition {
 			Doc:  "The streams are bound and the active owner installed before anything is called.",
 			With: []string{"run.launching(" + own + ")", "fence.arm(" + own + ")"},
 			Then: []machine.Target{
-				{On: "ok", To: "armed", With: []string{"fence.made()"}, Emit: []string{"self.submit_core()"}},
+				{On: "ok", To: "armed", With: []string{"fence.made(" + own + ")"}, Emit: []string{"self.submit_core()"}},
 				{To: "not started", With: []string{"fence.disarm(" + own + ")", "run.unstarted(res.code)"}, Error: ErrEventCreate, Code: "res.code"},
 			},
 		},
 		submitCore, recordCore, submitCPU, recordCPU,
+		machine.Row{ID: "reset-busy", From: "permitted|armed|core submitted|core recorded|cpu submitted", Event: "reset", Defer: true},
 		machine.Row{
 			ID: "reset", From: "idle|not started|complete|partial", Event: "reset",
 			Doc:  "The run is finalized; the slot is free for another.",
@@ -106,7 +112,7 @@ func launch() *machine.Definition {
 		Identity: identityNames,
 		Views: append(append([]machine.View(nil), runViews...),
 			machine.View{Name: "prepared", Expr: `run.state == "prepared"`},
-			machine.View{Name: "open", Expr: `lane.state == "open" && lane.unproven == 0 && !lane.poisoned`},
+			openView,
 			machine.View{Name: "permit", Expr: "run.permit"},
 			machine.View{Name: "free", Expr: `(fence.state == "bare" || fence.state == "idle") && fence.core_refs == 0 && fence.cpu_refs == 0`, Doc: "The fence can stand for a run."},
 			machine.View{Name: "arming", Expr: "fence.arming"},

@@ -161,7 +161,7 @@ func (l *Lane) start(ctx context.Context, m *machine.Machine, slot int, args ...
 // Errors: [ErrInitialisation] with its cause, among them
 // [ErrGenerationRequired], [ErrGenerationNotAccepted], [ErrNoCurrentContext],
 // [ErrStreams] and [ErrTeardown]; [ErrAlreadyInitialised]; [ErrCleanupOwed];
-// [ErrForeignProcess].
+// [ErrFinalized]; [ErrDetached]; [ErrForeignProcess].
 func (l *Lane) Open(ctx context.Context) error {
 	if err := l.admit(); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (l *Lane) Open(ctx context.Context) error {
 // and memory, then the native context. A rejected close changed nothing; a
 // close that failed after its claim may be tried again and goes on from there.
 //
-// Errors: [ErrRunLive]; [ErrUnproven] if something cannot be proven over;
-// [ErrCloseRejected] with its cause, such as [ErrExecutionContextRefused];
+// Errors: [ErrRunLive]; [ErrUnproven] if something cannot be proven over, or
+// the lane is quarantined; [ErrCloseRejected] with its cause, such as [ErrExecutionContextRefused];
 // [ErrTeardown]; [ErrNotInitialised]; [ErrFinalized]; [ErrForeignProcess].
 func (l *Lane) Close(ctx context.Context) error {
 	if err := l.admit(); err != nil {
@@ -213,13 +213,14 @@ func (l *Lane) Quarantine(ctx context.Context) error {
 	return err
 }
 
-// Environment returns the identity of the lane's environment, and its state.
-func (l *Lane) Environment() *Environment {
-	return &Environment{d: l.d, m: l.at.environment, process: l.config.Process}
+// Environment shows the lane's environment. It is the lane that makes it and
+// tears it down.
+func (l *Lane) Environment() *EnvironmentView {
+	return &EnvironmentView{d: l.d, m: l.at.environment, process: l.config.Process, made: l.process}
 }
 
 // Mode returns the execution-mode latch of the lane's native handle.
-func (l *Lane) Mode() *ModeLatch { return &ModeLatch{d: l.d, m: l.at.latch} }
+func (l *Lane) Mode() *ModeLatch { return &ModeLatch{d: l.d, m: l.at.latch, admit: l.admit} }
 
 // Driver returns the driver under the lane, for observers and tests.
 func (l *Lane) Driver() *machine.Driver { return l.d }

@@ -18,6 +18,8 @@ func opening() *machine.Definition {
 		},
 		Facts: []machine.Fact{{Name: "process", Type: "id process"}},
 		Views: []machine.View{
+			{Name: "over", Expr: `environment.state == "torn down"`},
+			{Name: "detached", Expr: `environment.state == "detached" || lane.state == "quarantined"`},
 			{Name: "absent", Expr: `environment.state == "absent" && lane.state == "new"`},
 			{Name: "live", Expr: `environment.state == "live"`},
 			{Name: "half_made", Expr: `environment.state == "half made"`},
@@ -31,6 +33,8 @@ func opening() *machine.Definition {
 			{Name: "undone"},
 		},
 		Rows: []machine.Row{
+			{ID: "start-over", From: "ready|open", Event: "start", Guard: "view.over", Refuse: ErrFinalized, Source: "F65"},
+			{ID: "start-detached", From: "ready|open", Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
 			{ID: "start-owed", From: "ready", Event: "start", Guard: "view.owed", Refuse: ErrCleanupOwed, Source: "F64"},
 			{ID: "start-again", From: "ready", Event: "start", Guard: "!view.absent", Refuse: ErrAlreadyInitialised},
 			{
@@ -41,7 +45,7 @@ func opening() *machine.Definition {
 				}},
 			},
 			busy("creating|slots|undoing"),
-			{ID: "start-open", From: "open", Event: "start", Refuse: ErrAlreadyInitialised},
+			{ID: "start-open", From: "open", Event: "start", Guard: "else", Refuse: ErrAlreadyInitialised},
 			{
 				ID: "created", From: "creating", Event: "created", Guard: "view.live",
 				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process, 1)", "self.opened()"}}},

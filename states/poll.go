@@ -7,26 +7,47 @@ import "github.com/runfence/runfence/machine"
 // synchronize has materialised stays invisible to it. An Unfenced run has no
 // boundaries to ask, so only its streams are (F130).
 func poll() *machine.Definition {
-	query := func(name, state, command, next string, done machine.Target, failed machine.Reason) machine.Row {
-		pending := machine.Target{On: "ok", To: next, Do: "pending = true"}
-		if next == "ready" {
-			done.Return, pending.Return = "!pending", "!pending"
-		} else {
-			emit := []string{"self." + id2(next) + "()"}
-			done.Emit, pending.Emit = emit, emit
+	// onward makes targets go on to the next question, or end with the answer.
+	onward := func(next string, ts ...machine.Target) []machine.Target {
+		for i := range ts {
+			ts[i].On, ts[i].To = "ok", next
+			if next == "ready" {
+				ts[i].Return = "!pending"
+			} else {
+				ts[i].Emit = []string{"self." + id2(next) + "()"}
+			}
 		}
-		done.On, done.To, done.When = "ok", next, "res.value == 1"
-		return machine.Row{
-			ID: name, From: state, Event: name, Command: command + "()", Source: "F119, F126, F128",
-			Then: []machine.Target{
-				{On: "ok", When: "!view.current", To: "ready", Error: ErrStaleIdentity},
-				done, pending,
-				{To: "ready", Error: failed, Code: "res.code"},
+		return ts
+	}
+	stale := machine.Target{On: "ok", When: "!view.current", To: "ready", Error: ErrStaleIdentity}
+	unanswered := machine.Target{To: "ready", Error: ErrQueryFailed, Code: "res.code"}
+	boundary := func(b, command, next string) []machine.Row {
+		skip := onward(next, machine.Target{})
+		skip[0].On = ""
+		return []machine.Row{
+			{
+				ID: b, From: b, Event: b, Guard: "view." + b + "_recorded", Command: command + "()", Source: "F97, F119, F126, F128",
+				Then: append(append([]machine.Target{stale}, onward(next,
+					machine.Target{When: "res.value == 1", With: []string{"fence.reached(" + own + ", " + b + "_done)"}},
+					machine.Target{Do: "pending = true"},
+				)...), unanswered),
+			},
+			{
+				ID: b + "-none", From: b, Event: b, Guard: "else", Source: "F129",
+				Doc:  "Its kernel is not on the device. What the event says is of an earlier run.",
+				Then: skip,
 			},
 		}
 	}
-	reached := func(b string) machine.Target {
-		return machine.Target{With: []string{"fence.reached(" + own + ", " + b + ")"}}
+	stream := func(name, state, command, next string) machine.Row {
+		return machine.Row{
+			ID: name, From: state, Event: name, Command: command + "()", Source: "F11, F119, F126, F130",
+			Doc: "A stream that is not drained makes only an Unfenced run pending: the queue may hold more than this run.",
+			Then: append(append([]machine.Target{stale}, onward(next,
+				machine.Target{When: "res.value == 0 && view.unfenced", Do: "pending = true"},
+				machine.Target{},
+			)...), machine.Target{On: "failed", To: "ready", Error: ErrStreamError, Code: "res.code"}, unanswered),
+		}
 	}
 	rows := entry("ready", []machine.Row{
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
@@ -36,10 +57,12 @@ func poll() *machine.Definition {
 	)
 	rows = append(rows,
 		busy("core|cpu|cpu stream|core stream"),
-		query("core", "core", "QueryCore", "cpu", reached("core_done"), ErrQueryFailed),
-		query("cpu", "cpu", "QueryCPU", "cpu stream", reached("cpu_done"), ErrQueryFailed),
-		query("cpu_stream", "cpu stream", "QueryCPUStream", "core stream", machine.Target{}, ErrStreamError),
-		query("core_stream", "core stream", "QueryCoreStream", "ready", machine.Target{}, ErrStreamError),
+	)
+	rows = append(rows, boundary("core", "QueryCore", "cpu")...)
+	rows = append(rows, boundary("cpu", "QueryCPU", "cpu stream")...)
+	rows = append(rows,
+		stream("cpu_stream", "cpu stream", "QueryCPUStream", "core stream"),
+		stream("core_stream", "core stream", "QueryCoreStream", "ready"),
 	)
 	return &machine.Definition{
 		Name:   "poll",
@@ -55,7 +78,10 @@ func poll() *machine.Definition {
 		},
 		Facts:    withArgs(identityFacts, machine.Fact{Name: "pending", Type: "bool", Doc: "Something asked so far is not complete."}),
 		Identity: identityNames,
-		Views:    append(append([]machine.View(nil), runViews...), launchedView, unfencedView, current),
+		Views: append(append([]machine.View(nil), runViews...), launchedView, unfencedView, current,
+			machine.View{Name: "core_recorded", Expr: "fence.core == recorded || fence.core == complete"},
+			machine.View{Name: "cpu_recorded", Expr: "fence.cpu == recorded || fence.cpu == complete"},
+		),
 		Events: []machine.Event{
 			{Name: "start", Args: runArgs},
 			{Name: "core"},

@@ -20,7 +20,9 @@ func prepare() *machine.Definition {
 			{Name: "process", Expr: "lane.process"},
 			{Name: "context", Expr: "environment.context"},
 			{Name: "generation", Expr: "environment.generation"},
-			{Name: "open", Expr: `lane.state == "open" && lane.unproven == 0 && !lane.poisoned`},
+			detached,
+			{Name: "new", Expr: `lane.state == "new"`, Doc: "The lane was not opened."},
+			openView,
 			{Name: "room", Expr: "lane.runs < lane.depth"},
 			{Name: "vacant", Expr: `run.state == "idle"`},
 		},
@@ -29,8 +31,10 @@ func prepare() *machine.Definition {
 			{Name: "bind", Doc: "Make the run's resources."},
 		},
 		Rows: []machine.Row{
-			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
-			{ID: "start-closed", From: "ready", Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F78, F154"},
+			{ID: "start-new", From: "ready", Event: "start", Guard: "view.new", Refuse: ErrNotInitialised},
+			{ID: "start-foreign", From: "ready", Event: "start", Guard: "view.process != none && arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+			{ID: "start-detached", From: "ready", Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
+			{ID: "start-closed", From: "ready", Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F63, F78, F154"},
 			{ID: "start-occupied", From: "ready", Event: "start", Guard: "!view.vacant", Refuse: ErrSlotOccupied},
 			{ID: "start-full", From: "ready", Event: "start", Guard: "!view.room", Refuse: ErrDepthReached, Source: "F43, F154"},
 			{
@@ -58,4 +62,11 @@ func prepare() *machine.Definition {
 			},
 		},
 	}
+}
+
+// openView is admission, asked at prepare and again at launch. A close that was
+// claimed has ended it, whatever became of the close (F63, F78, F154).
+var openView = machine.View{
+	Name: "open", Expr: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned`,
+	Doc: "A run may come in, and may be launched.",
 }

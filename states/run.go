@@ -35,7 +35,7 @@ func run() *machine.Definition {
 			machine.Fact{Name: "permit", Type: "id permit", Doc: "Licence for one launch, used up by it."},
 			machine.Fact{Name: "bound", Type: "bool", Doc: "The slot's streams are the run's until it retires."},
 			machine.Fact{Name: "rc", Type: "code", Doc: "The launch's own return code, kept whatever cleanup says."},
-			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted"},
+			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted|broken", Doc: "broken: a partial launch that the device has no fault to report of."},
 			machine.Fact{Name: "fault", Type: "code", Doc: "What the pair synchronise reported."},
 		),
 		Identity: identityNames,
@@ -48,7 +48,7 @@ func run() *machine.Definition {
 			{Name: "unstarted", Doc: "Nothing was submitted.", Args: []machine.Fact{code}},
 			{Name: "accepted", Doc: "Everything was submitted."},
 			{Name: "broken", Doc: "The launch is partial.", Args: []machine.Fact{code}},
-			ids("drained", "Proven over.", machine.Fact{Name: "fault", Type: "code", Doc: "0 is no fault."}),
+			ids("drained", "Proven over.", machine.Fact{Name: "faulted", Type: "bool"}, machine.Fact{Name: "fault", Type: "code"}),
 			ids("retire", "The fence is let go, or was never needed."),
 			ids("finalized", "Its resources are released."),
 		},
@@ -64,7 +64,7 @@ func run() *machine.Definition {
 			},
 			{ID: "prepared", From: "preparing", Event: "prepared", Then: []machine.Target{{To: "prepared", Do: "permit = fresh()"}}},
 			{
-				ID: "unprepared", From: "preparing", Event: "unprepared", Source: "F70",
+				ID: "unprepared", From: "preparing", Event: "unprepared", Source: "F68",
 				Then: []machine.Target{{To: "idle", Do: forget, With: []string{"lane.leave()"}}},
 			},
 			{
@@ -88,12 +88,16 @@ func run() *machine.Definition {
 			},
 
 			stale("launched|partial", "drained"),
-			{ID: "drained", From: "launched", Event: "drained", Guard: "arg.fault == 0", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
+			{ID: "drained", From: "launched", Event: "drained", Guard: "!arg.faulted", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
 			{ID: "faulted", From: "launched", Event: "drained", Guard: "else", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault"}}},
+			{
+				ID: "proven-faulted", From: "partial", Event: "drained", Guard: "arg.faulted", Source: "F104, F130",
+				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()"}}},
+			},
 			{
 				ID: "proven", From: "partial", Event: "drained", Guard: "else", Source: "F73, F130",
 				Doc:  "A partial launch has no success to report, whatever the streams say.",
-				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()"}}},
+				Then: []machine.Target{{To: "drained", Do: "verdict = broken", With: []string{"lane.proven()"}}},
 			},
 
 			stale("prepared|not started|drained", "retire"),

@@ -57,7 +57,11 @@ type DefinitionError struct {
 	Line, Column int
 
 	machine, row int // positions; row is -1 if the fault is not in a row
+	reason       Reason
 }
+
+// Is matches [ErrOpaque], in an error of [AppendJSON].
+func (e *DefinitionError) Is(target error) bool { return e.reason != "" && target == e.reason }
 
 // Error returns "line:column: machine/row: field: message".
 func (e *DefinitionError) Error() string {

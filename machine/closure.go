@@ -71,7 +71,7 @@ func (x *exprCompiler) anyText(text string) (valueFn, Type) {
 func (x *exprCompiler) any(e *Expr) (valueFn, Type) {
 	ty, ok := x.typeOf(e)
 	if !ok {
-		x.c.fail("%s: cannot tell the type", e)
+		x.explain(e)
 		return nil, Type{}
 	}
 	return x.value(e, ty), ty

@@ -57,7 +57,11 @@ type DefinitionError struct {
 	Line, Column int
 
 	machine, row int // positions; row is -1 if the fault is not in a row
+	reason       Reason
 }
+
+// Is matches [ErrOpaque], in an error of [AppendJSON].
+func (e *DefinitionError) Is(target error) bool { return e.reason != "" && target == e.reason }
 
 // Error returns "line:column: machine/row: field: message".
 func (e *DefinitionError) Error() string {
@@ -201,7 +205,7 @@ func Compile(defs ...*Definition) (*Rules, error) {
 			return nil, fmt.Errorf("definition %d is nil", i)
 		}
 	}
-	c := &compiler{rules: &Rules{
+	c := &compiler{said: map[DefinitionError]bool{}, rules: &Rules{
 		byName: map[string]*Machine{}, callID: map[string]CallID{},
 		sortID: map[string]int{}, reasonID: map[Reason]uint16{},
 	}}
@@ -268,6 +272,7 @@ func MustCompile(defs ...*Definition) *Rules {
 type compiler struct {
 	rules *Rules
 	errs  []error
+	said  map[DefinitionError]bool
 	m     *Machine
 	row   int // position in the machine's Definition.Rows; -1 outside the rows
 	field string
@@ -276,11 +281,15 @@ type compiler struct {
 }
 
 func (c *compiler) fail(format string, args ...any) {
-	e := &DefinitionError{Machine: c.m.def.Name, Field: c.field, Msg: fmt.Sprintf(format, args...), machine: int(c.m.id), row: c.row}
+	e := DefinitionError{Machine: c.m.def.Name, Field: c.field, Msg: fmt.Sprintf(format, args...), machine: int(c.m.id), row: c.row}
 	if c.row >= 0 {
 		e.Row = c.m.def.Rows[c.row].ID
 	}
-	c.errs = append(c.errs, e)
+	if c.said[e] {
+		return // a row from several states has its faults once
+	}
+	c.said[e] = true
+	c.errs = append(c.errs, &e)
 	if len(c.errs) == maxFaults {
 		c.errs = append(c.errs, fmt.Errorf("too many faults: the rest is not shown"))
 		panic(enough{})
@@ -761,19 +770,22 @@ func (c *compiler) complements(a, b *row) bool {
 func (c *compiler) reachable() {
 	m := c.m
 	c.row = -1
+	from := make([][]*row, len(m.def.States))
+	for i := range m.rows {
+		r := &m.rows[i]
+		from[r.from] = append(from[r.from], r)
+	}
 	seen := make([]bool, len(m.def.States))
 	seen[0] = true
-	for again := true; again; {
-		again = false
-		for i := range m.rows {
-			r := &m.rows[i]
-			if !seen[r.from] {
-				continue
-			}
+	for todo := []StateID{0}; len(todo) > 0; {
+		s := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, r := range from[s] {
 			for _, ts := range r.targets {
 				for _, t := range ts {
 					if !seen[t.to] {
-						seen[t.to], again = true, true
+						seen[t.to] = true
+						todo = append(todo, t.to)
 					}
 				}
 			}

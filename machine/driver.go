@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,10 +106,6 @@ func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) 
 	if d.config.Sites {
 		site = callSite()
 	}
-	return d.fire(ctx, site, ref, ev, args)
-}
-
-func (d *Driver) fire(ctx context.Context, site uintptr, ref Ref, ev EventID, args []uint64) (Reply, error) {
 	cc := d.ctx.Load()
 	if cc == nil || cc.Context != ctx {
 		if isOrigin(ctx, d) {
@@ -501,12 +498,23 @@ func function(p Performer) PerformerFunc {
 	return p.Perform
 }
 
-// callSite returns the first program counter outside this package and the
-// façades that ask for sites.
+// facades are the packages whose functions stand between a host and its Fire.
+var facades = []string{"github.com/runfence/runfence/machine.", "github.com/runfence/runfence/states."}
+
+// callSite returns the program counter of the host's call: the innermost one
+// outside this package and the façades over it. It is a return address, as
+// [runtime.Callers] gives it; 0 if there is none.
 func callSite() uintptr {
-	var pcs [1]uintptr
-	if runtime.Callers(3, pcs[:]) == 0 {
-		return 0
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	for {
+		f, more := frames.Next()
+		ours := func(pkg string) bool { return strings.HasPrefix(f.Function, pkg) }
+		if f.PC != 0 && !slices.ContainsFunc(facades, ours) {
+			return f.PC + 1
+		}
+		if !more {
+			return 0
+		}
 	}
-	return pcs[0]
 }

@@ -14,12 +14,13 @@ import (
 
 // giverAndTaker is two machines. What the giver's command brings is taken by the taker
 // in the same step, so a taker in flight holds up the giver's answer. A giver
-// then emits an event to itself.
+// then emits an event to itself. A taker takes a nudge at any time; an overload
+// takes it along twice, which is once too often.
 func giverAndTaker() []*machine.Definition {
 	giver := &machine.Definition{
 		Name:   "giver",
 		States: []machine.State{{Name: "idle"}, {Name: "given"}, {Name: "rested"}, {Name: "broken"}},
-		Events: []machine.Event{{Name: "give"}, {Name: "rest"}, {Name: "mend"}},
+		Events: []machine.Event{{Name: "give"}, {Name: "rest"}, {Name: "mend"}, {Name: "nudge"}, {Name: "overload"}},
 		Rows: []machine.Row{
 			{ID: "give", From: "idle", Event: "give", Command: "Fetch()", Then: []machine.Target{
 				{On: "ok", To: "given", With: []string{"taker.take()"}, Emit: []string{"self.rest()"}},
@@ -28,17 +29,22 @@ func giverAndTaker() []*machine.Definition {
 			{ID: "rest", From: "given", Event: "rest", Command: "Rest()", Then: []machine.Target{{To: "rested"}}},
 			{ID: "again", From: "rested", Event: "rest", Then: []machine.Target{{To: "idle"}}},
 			{ID: "mend", From: "broken", Event: "mend", Then: []machine.Target{{To: "idle", Error: "mended"}}},
+			{ID: "nudge", From: "idle", Event: "nudge", Then: []machine.Target{{With: []string{"taker.nudge()"}}}},
+			{ID: "overload", From: "idle", Event: "overload", Then: []machine.Target{{With: []string{"taker.nudge()", "taker.take()"}}}},
 		},
 	}
 	taker := &machine.Definition{
 		Name:   "taker",
 		States: []machine.State{{Name: "ready"}, {Name: "full"}},
-		Events: []machine.Event{{Name: "take"}, {Name: "work"}, {Name: "empty"}},
+		Events: []machine.Event{{Name: "take"}, {Name: "work"}, {Name: "empty"}, {Name: "nudge"}},
+		Facts:  []machine.Fact{{Name: "nudged", Type: "bool"}},
 		Rows: []machine.Row{
 			{ID: "take", From: "ready", Event: "take", Then: []machine.Target{{To: "full"}}},
 			{ID: "take-full", From: "full", Event: "take", Refuse: "full"},
 			{ID: "work", From: "ready", Event: "work", Command: "Work()", Then: []machine.Target{{}}},
 			{ID: "empty", From: "full", Event: "empty", Then: []machine.Target{{To: "ready"}}},
+			{ID: "nudge", From: "ready|full|ready▸work", Event: "nudge", Guard: "!nudged", Then: []machine.Target{{Do: "nudged = true"}}},
+			{ID: "nudge-back", From: "ready|full|ready▸work", Event: "nudge", Guard: "else", Then: []machine.Target{{Do: "nudged = false"}}},
 		},
 	}
 	return []*machine.Definition{giver, taker}

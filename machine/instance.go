@@ -106,11 +106,7 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	cc := i.ctx.Load()
 	if cc == nil || cc.Context != ctx {
 		if i.d != nil {
-			var site uintptr
-			if i.d.config.Sites {
-				site = callSite()
-			}
-			return i.d.fire(ctx, site, i.ref, ev, args)
+			return i.d.Fire(ctx, i.ref, ev, args...)
 		}
 		if cc = i.mark(ctx); cc == nil {
 			return Reply{}, reentrant(i.m, ev)

@@ -206,9 +206,23 @@ func (w *World) Can(ref Ref, ev EventID, args ...uint64) bool {
 	return ok
 }
 
+// begin clears the account of the last step for one of ref.
 func (w *World) begin(ref Ref, ev EventID, root Ref) *Step {
-	w.step = Step{Ref: ref, Root: root, Event: ev, Row: NoRowID, ByRow: NoRowID, During: NoRowID, ByDuring: NoRowID}
-	return &w.step
+	s := &w.step
+	switch {
+	case s.ByRow != NoRowID || s.Status > InFlight:
+		*s = Step{ByRow: NoRowID}
+	case s.Status == InFlight:
+		s.Command = Command{}
+	}
+	// A step that was taken has left alone what says who refused and why, which
+	// is most of it.
+	s.Status, s.Ref, s.Root, s.Event, s.Row, s.Target, s.From, s.State = Accepted, ref, root, ev, NoRowID, 0, 0, 0
+	s.Seq, s.Code, s.Return, s.Said, s.BySaid, s.During, s.ByDuring = 0, 0, 0, 0, 0, NoRowID, NoRowID
+	if s.Reason != "" {
+		s.Reason = ""
+	}
+	return s
 }
 
 // savepoint is what a step must restore to have changed nothing.
@@ -218,8 +232,19 @@ type savepoint struct {
 	flying        int
 }
 
-func (w *World) save() savepoint {
-	return savepoint{undo: len(w.undo), records: len(w.records), queued: w.words[w.queueAt], seq: w.seq, flying: w.flying}
+func (w *World) save() (p savepoint) {
+	w.saveTo(&p)
+	return p
+}
+
+// saveTo is save without a copy, which would wait for the words just written.
+func (w *World) saveTo(p *savepoint) {
+	p.undo, p.records, p.queued, p.seq, p.flying = len(w.undo), len(w.records), w.words[w.queueAt], w.seq, w.flying
+}
+
+// undoable reports whether a step on r may have to be undone after its first change.
+func (w *World) undoable(m *Machine, r *row) bool {
+	return !r.plain || m.careful || w.depth > 0 || w.quiet
 }
 
 func (w *World) restore(p savepoint) {
@@ -312,7 +337,9 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	nf := len(m.factTy)
 	f := &w.frames[w.depth]
 	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
-	copy(f.args[:], args)
+	if len(args) > 0 {
+		copy(f.args[:], args)
+	}
 	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, Result{}
 	for i, v := range c.views {
 		f.views[i] = v.eval(f)
@@ -341,10 +368,13 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		return false
 	}
 
-	sp := w.save()
-	w.touch(b, w.pools[ref.Machine].stride)
-	if m.mints {
-		w.touch(0, len(w.rules.sorts))
+	var sp savepoint
+	if w.undoable(m, r) {
+		w.saveTo(&sp)
+		w.touch(b, w.pools[ref.Machine].stride)
+		if m.mints {
+			w.touch(0, len(w.rules.sorts))
+		}
 	}
 	if !r.hasCall {
 		rec := w.record(Stepped, ref, f, r, o)
@@ -353,7 +383,9 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 			w.restore(sp)
 			return w.untaken(ref, ev, r, args, o)
 		}
-		w.arrive(rec, t)
+		if rec >= 0 {
+			w.arrive(rec, t)
+		}
 		return true
 	}
 
@@ -362,18 +394,22 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	for _, u := range r.before {
 		u(f)
 	}
-	w.identify(rec)
+	if rec >= 0 {
+		w.identify(rec)
+	}
 	if f.outOfRange != 0 {
 		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
 	}
-	if s.Refusal != NotRefused || !w.joint(r.with, f, seq, o.root) {
+	if s.Refusal != NotRefused || len(r.with) > 0 && !w.joint(r.with, f, seq, o.root) {
 		w.restore(sp)
 		return w.untaken(ref, ev, r, args, o)
 	}
 	s.Status, s.Row, s.Seq = InFlight, r.idx, seq
 	cmd := &s.Command
 	cmd.Ref, cmd.Call, cmd.N, cmd.Seq = ref, r.call, len(r.callArgs), seq
-	copy(w.words[b+atFacts+nf:], args)
+	if len(args) > 0 {
+		copy(w.words[b+atFacts+nf:], args)
+	}
 	at := b + atFacts + nf + m.maxArgs
 	for i, a := range r.callArgs {
 		cmd.Args[i] = a(f)
@@ -393,17 +429,17 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 // settle takes the answer to a command in flight.
 func (w *World) settle(ref Ref, res Result) bool {
 	s := w.begin(ref, 0, ref)
-	switch {
-	case !w.exists(ref):
+	if !w.exists(ref) {
 		s.Status, s.Refusal = StepRefused, BadRef
-		return false
-	case !w.current(ref):
-		s.Status, s.Refusal = StepRefused, StaleRef
 		return false
 	}
 	m := w.rules.machines[ref.Machine]
 	b := w.base(ref.Machine, ref.Slot)
 	h := unpackHeader(w.words[b])
+	if h.gen != ref.Gen {
+		s.Status, s.Refusal = StepRefused, StaleRef
+		return false
+	}
 	s.From, s.State = h.state, h.state
 	if h.flight == 0 || int(res.Outcome) >= NumOutcomes {
 		s.Status, s.Refusal = StepRefused, NotInFlight
@@ -413,20 +449,27 @@ func (w *World) settle(ref Ref, res Result) bool {
 	nf := len(m.factTy)
 	f := &w.frames[0]
 	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
-	copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+len(m.argTy[r.ev])])
+	if m.maxArgs > 0 {
+		copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+len(m.argTy[r.ev])])
+	}
 	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, res
 	for i, v := range r.cell.views {
 		f.views[i] = v.eval(f)
 	}
 	o := origin{root: UnpackRef(w.words[b+atRoot]), via: ViaHost, parent: w.words[b+atIssue]}
 	s.Event, s.Row, s.Root = r.ev, r.idx, o.root
-	sp := w.save()
-	w.touch(b, w.pools[ref.Machine].stride)
-	if m.mints {
-		w.touch(0, len(w.rules.sorts))
+	var sp savepoint
+	if w.undoable(m, r) {
+		w.saveTo(&sp)
+		w.touch(b, w.pools[ref.Machine].stride)
+		if m.mints {
+			w.touch(0, len(w.rules.sorts))
+		}
 	}
 	rec := w.record(Settled, ref, f, r, o)
-	clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
+	if m.maxArgs+m.maxCall > 0 {
+		clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
+	}
 	w.words[b+atIssue], w.words[b+atRoot] = 0, 0
 	w.words[b] = header{state: h.state, gen: h.gen}.pack()
 	w.flying--
@@ -446,8 +489,8 @@ func (w *World) settle(ref Ref, res Result) bool {
 	}
 	if rec >= 0 {
 		w.records[rec].Result = res
+		w.arrive(rec, t)
 	}
-	w.arrive(rec, t)
 	return true
 }
 
@@ -483,7 +526,7 @@ func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
 	h := unpackHeader(w.words[b])
 	h.state = t.to
 	w.words[b] = h.pack()
-	if !w.joint(t.with, f, seq, root) {
+	if len(t.with) > 0 && !w.joint(t.with, f, seq, root) {
 		return false
 	}
 	for i := range t.emit {
@@ -641,6 +684,10 @@ func (w *World) record(k RecordKind, ref Ref, f *frame, r *row, o origin) int {
 	if w.config.Recorder == nil || w.quiet {
 		return -1
 	}
+	return w.write(k, ref, f, r, o)
+}
+
+func (w *World) write(k RecordKind, ref Ref, f *frame, r *row, o origin) int {
 	w.records = append(w.records, Record{})
 	p := &w.records[len(w.records)-1]
 	p.Kind, p.Via, p.Seq, p.Parent, p.Ref, p.Root = k, o.via, w.seq, o.parent, ref, o.root
@@ -668,9 +715,6 @@ func (w *World) record(k RecordKind, ref Ref, f *frame, r *row, o origin) int {
 // arrive completes the record of a transition with where it went and the
 // identity the instance has there.
 func (w *World) arrive(rec int, t *target) {
-	if rec < 0 {
-		return
-	}
 	p := &w.records[rec]
 	p.To, p.Target = t.to, t.idx
 	p.Reason = w.rules.reason(t.reason)
@@ -679,9 +723,6 @@ func (w *World) arrive(rec int, t *target) {
 
 // identify puts the identity that an instance has now into its record.
 func (w *World) identify(rec int) {
-	if rec < 0 {
-		return
-	}
 	p := &w.records[rec]
 	m := w.rules.machines[p.Ref.Machine]
 	facts := w.factWords(p.Ref.Machine, p.Ref.Slot)

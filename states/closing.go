@@ -27,6 +27,7 @@ func closing() *machine.Definition {
 			{Name: "live_runs", Expr: "lane.runs != 0"},
 			{Name: "poisoned", Expr: "lane.poisoned || lane.unproven != 0"},
 			{Name: "shut", Expr: `lane.state == "shut"`},
+			{Name: "quarantined", Expr: `lane.state == "quarantined"`},
 		},
 		Events: []machine.Event{
 			{Name: "start", Args: processArg},
@@ -40,6 +41,12 @@ func closing() *machine.Definition {
 			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F56"},
 			{ID: "start-live", From: "ready", Event: "start", Guard: "view.live_runs && !view.poisoned", Refuse: ErrRunLive},
 			{ID: "start-poisoned", From: "ready", Event: "start", Guard: "view.poisoned", Refuse: ErrUnproven, Source: "F132", Doc: "Nothing is freed on an unproven path: detach, or quarantine."},
+			{ID: "start-quarantined", From: "ready", Event: "start", Guard: "view.quarantined", Refuse: ErrUnproven, Source: "F36, F132", Doc: "Kept for the life of the process: only detach is left."},
+			{
+				ID: "start-claimed-shut", From: "ready", Event: "start", Guard: "view.claimed && view.shut", Source: "F63",
+				Doc:  "Only the teardown is owed.",
+				Then: []machine.Target{{To: "tearing", Do: "process = arg.process", Emit: []string{"environment.teardown(process)", "self.torn()"}}},
+			},
 			{
 				ID: "start-claimed", From: "ready", Event: "start", Guard: "view.claimed", Source: "F63",
 				Doc:  "A close was claimed before; what it owes is tried again.",
@@ -51,6 +58,11 @@ func closing() *machine.Definition {
 			},
 			busyEvent("start", "claiming|shutting|tearing"),
 			{ID: "start-closed", From: "closed", Event: "start", Refuse: ErrFinalized, Source: "F65"},
+			{
+				ID: "claimed-shut", From: "claiming", Event: "claimed", Guard: "view.claimed && view.shut", Source: "F63",
+				Doc:  "An earlier close got as far as the teardown, which failed.",
+				Then: []machine.Target{{To: "tearing", Emit: []string{"environment.teardown(process)", "self.torn()"}}},
+			},
 			{
 				ID: "claimed", From: "claiming", Event: "claimed", Guard: "view.claimed",
 				Then: []machine.Target{{To: "shutting", Emit: []string{"lane.shut()", "self.slots_shut()"}}},

@@ -55,26 +55,25 @@ func drain() *machine.Definition {
 		on("ok", "", with(to("cpu_sync"), ask("view.complete", "true", "view.trusted", "false", "absent"))),
 		on("", "", with(to("cpu_sync"), ask("view.complete", "false", "view.trusted", "false", "absent"))),
 	)
-	drained := func(fault string) []string {
-		return []string{"outcome.synchronised(" + fault + ")", "fence.quiesced(" + own + ")"}
-	}
-	faulted := func(fault string) []string { return []string{"outcome.synchronised(" + fault + ")"} }
+	quiet := []string{"outcome.synchronised(false, 0)", "fence.quiesced(" + own + ")"}
+	faulted := func(fault string) string { return "outcome.synchronised(true, " + fault + ")" }
 
 	rows := entry("ready", []machine.Row{
-		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.drained", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{
-			{When: "view.broken && view.rc != 0", Error: ErrPartial, Code: "view.rc"},
-			{When: "view.broken", Error: ErrRunFailed, Code: "view.fault"},
+		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.verdict != undecided", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{
+			{When: "view.verdict == faulted", Error: ErrRunFailed, Code: "view.fault"},
+			{When: "view.verdict == broken", Error: ErrPartial, Code: "view.rc"},
+			{When: "view.verdict == swept", Error: ErrReset},
 			{},
 		}},
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
 		machine.Target{When: "view.decided", To: "settle", Do: remember, Emit: []string{"self.settle()"}},
-		machine.Target{When: "view.asking", To: "cpu_sync", Do: remember + "; fault = 0", Emit: []string{"self.cpu_sync()"}},
+		machine.Target{When: "view.asking", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.cpu_sync()"}},
 		machine.Target{
-			When: "view.unfenced", To: "cpu_sync", Do: remember + "; fault = 0",
+			When: "view.unfenced", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0",
 			With: []string{ask("false", "false", "false", "false", "absent")}, Emit: []string{"self.cpu_sync()"},
 		},
-		machine.Target{To: "core_wait", Do: remember + "; fault = 0", Emit: []string{"self.core_wait()"}},
+		machine.Target{To: "core_wait", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.core_wait()"}},
 	)
 	rows = append(rows, busyEvent("start", "core_wait|cpu_wait|read|cpu_sync|core_sync|settle|tail_wait|caller_sync"))
 	rows = append(rows, waitFor("core_wait", "WaitCore", "core_done", "proven_core", "core_waitable", "cpu_wait")...)
@@ -94,7 +93,7 @@ func drain() *machine.Definition {
 			Then: []machine.Target{
 				on("ok", "", to("core_sync")),
 				{On: "timedout", To: "ready", Error: ErrWaitTimeout, Code: "res.code"},
-				{On: "failed", To: "core_sync", Do: "fault = res.code", Emit: []string{"self.core_sync()"}},
+				{On: "failed", To: "core_sync", Do: "fatal = true; fault = res.code", Emit: []string{"self.core_sync()"}},
 				{To: "ready", Error: ErrUnproven, Code: "res.code"},
 			},
 		},
@@ -102,12 +101,12 @@ func drain() *machine.Definition {
 			ID: "core_sync", From: "core_sync", Event: "core_sync", Command: "SyncCore()", Source: "F103, F104, F106, F130, F132",
 			Then: []machine.Target{
 				{On: "ok failed", When: told, To: "ready", Error: ErrStaleIdentity},
-				on("ok", "fault == 0", with(to("settle"), drained("fault")...)),
-				on("ok", "view.complete", with(to("settle"), faulted("fault")...)),
+				on("ok", "!fatal", with(to("settle"), quiet...)),
+				on("ok", "view.complete", with(to("settle"), faulted("fault"))),
 				{On: "ok", To: "ready", Error: ErrUnproven, Code: "fault"},
 				{On: "timedout", To: "ready", Error: ErrWaitTimeout, Code: "res.code"},
-				on("failed", "view.complete && fault != 0", with(to("settle"), faulted("fault")...)),
-				on("failed", "view.complete", with(to("settle"), faulted("res.code")...)),
+				on("failed", "view.complete && fatal", with(to("settle"), faulted("fault"))),
+				on("failed", "view.complete", with(to("settle"), faulted("res.code"))),
 				{On: "failed", To: "ready", Error: ErrUnproven, Code: "res.code"},
 				{To: "ready", Error: ErrUnproven, Code: "res.code"},
 			},
@@ -153,14 +152,16 @@ func drain() *machine.Definition {
 			{Name: "tail_wait", Doc: "Waiting for Tail: the caller consumed its wait."},
 			{Name: "caller_sync", Doc: "Synchronising the caller's stream, for want of a Tail."},
 		},
-		Facts: withArgs(identityFacts, machine.Fact{Name: "fault", Type: "code", Doc: "What synchronising the AICPU stream reported."}),
+		Facts: withArgs(identityFacts,
+			machine.Fact{Name: "fatal", Type: "bool", Doc: "Synchronising the AICPU stream failed. The outcome says so, not the code."},
+			machine.Fact{Name: "fault", Type: "code", Doc: "What it reported."},
+		),
 		Views: append(append([]machine.View(nil), runViews...), launchedView,
-			machine.View{Name: "drained", Expr: `run.state == "drained"`},
+			machine.View{Name: "verdict", Expr: "run.verdict"},
 			unfencedView, current,
 			machine.View{Name: "partial", Expr: `run.state == "partial"`},
 			machine.View{Name: "rc", Expr: "run.rc"},
 			machine.View{Name: "fault", Expr: "run.fault"},
-			machine.View{Name: "broken", Expr: "run.verdict == faulted"},
 			machine.View{Name: "core_waitable", Expr: "fence.core == recorded"},
 			machine.View{Name: "cpu_waitable", Expr: "fence.cpu == recorded"},
 			machine.View{Name: "complete", Expr: "fence.core == complete && fence.cpu == complete"},
@@ -168,6 +169,7 @@ func drain() *machine.Definition {
 			machine.View{Name: "decided", Expr: `outcome.state == "certified" || outcome.state == "succeeded" || outcome.state == "failed"`, Doc: "An earlier drain got as far as the verdict."},
 			machine.View{Name: "asking", Expr: `outcome.state == "asking" || outcome.state == "diagnosed"`, Doc: "An earlier drain got as far as the question."},
 			machine.View{Name: "succeeded", Expr: `outcome.state == "certified" || outcome.state == "succeeded"`},
+			machine.View{Name: "faulted", Expr: "outcome.faulted"},
 			machine.View{Name: "device_fault", Expr: "outcome.fault"},
 			machine.View{Name: "tail", Expr: "caller_order.tail == on_stream"},
 			machine.View{Name: "held", Expr: "caller_order.held != no_wait"},
@@ -191,18 +193,18 @@ func drain() *machine.Definition {
 
 // verdicts are where a decided run goes: it is proven over.
 func verdicts(on string, with ...string) []machine.Target {
-	v := func(when, fault string, err machine.Reason, code string) machine.Target {
+	v := func(when, drained string, err machine.Reason, code string) machine.Target {
 		return machine.Target{
 			On: on, When: when, To: "ready", Error: err, Code: code,
-			With: append(append([]string(nil), with...), "run.drained("+own+", "+fault+")"),
+			With: append(append([]string(nil), with...), "run.drained("+own+", "+drained+")"),
 		}
 	}
 	return []machine.Target{
 		{On: on, When: "!view.current", To: "ready", Error: ErrStaleIdentity},
-		v("view.partial", "view.device_fault", ErrPartial, "view.rc"),
-		v("view.succeeded", "0", "", ""),
-		v("view.device_fault != 0", "view.device_fault", ErrRunFailed, "view.device_fault"),
-		// The record diagnosed it and the device has no code for it.
-		v("", "-1", ErrRunFailed, "-1"),
+		v("view.partial && !view.faulted", "false, 0", ErrPartial, "view.rc"),
+		v("view.succeeded", "false, 0", "", ""),
+		v("view.faulted", "true, view.device_fault", ErrRunFailed, "view.device_fault"),
+		// The run's own record diagnosed it, and the device has no code for it.
+		v("", "true, 0", ErrRunFailed, ""),
 	}
 }

@@ -11,7 +11,7 @@ import "github.com/runfence/runfence/machine"
 // notice an external reset and proves no ownership of memory (F58).
 func environment() *machine.Definition {
 	const foreign = "arg.process != process"
-	forget := "process = none; incarnation = none; generation = none; context = none; closed = false; ready = false"
+	forget := "process = none; incarnation = none; generation = none; device = 0; policy = owned; context = none; closed = false; ready = false"
 	remember := "process = arg.process; incarnation = fresh(); device = arg.device; policy = arg.policy; "
 	return &machine.Definition{
 		Name:   "environment",
@@ -67,7 +67,9 @@ func environment() *machine.Definition {
 			},
 			{
 				ID: "own", From: "absent", Event: "create", Guard: "else", Command: "CreateContext(arg.device)", Source: "F48, F51, F52",
+				Doc: "A context of one's own that is not current is none: every later check would compare with nothing.",
 				Then: []machine.Target{
+					{On: "ok", When: "res.value == 0", Error: ErrNoCurrentContext},
 					{On: "ok", To: "live", Do: remember + "generation = fresh(); context = res.value"},
 					{On: "refused", Error: ErrInitialisation, Code: "res.code"},
 					{To: "half made", Do: remember + "generation = fresh()", Error: ErrInitialisation, Code: "res.code"},
@@ -92,6 +94,12 @@ func environment() *machine.Definition {
 				},
 			},
 
+			refuse("absent", "rollback", ErrNotInitialised),
+			refuse("cleanup owed", "rollback", ErrCleanupOwed),
+			refuse("closing", "rollback", ErrClosing),
+			refuse("torn down", "rollback", ErrFinalized),
+			refuse("detached", "rollback", ErrDetached),
+
 			{ID: "check-foreign", From: "live", Event: "check", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54, F55"},
 			{
 				ID: "check", From: "live", Event: "check", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
@@ -110,6 +118,8 @@ func environment() *machine.Definition {
 			{ID: "locate-foreign", From: "live|half made|closing|cleanup owed", Event: "locate", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
 			{ID: "locate", From: "live|half made|closing|cleanup owed", Event: "locate", Guard: "else", Source: "F61", Then: []machine.Target{{Return: "device"}}},
 			refuse("absent", "locate", ErrNotInitialised),
+			refuse("torn down", "locate", ErrFinalized),
+			refuse("detached", "locate", ErrDetached),
 
 			{ID: "close-foreign", From: "live|half made|cleanup owed", Event: "close", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
 			{
@@ -135,6 +145,10 @@ func environment() *machine.Definition {
 					{To: "cleanup owed", Error: ErrTeardown, Code: "res.code"},
 				},
 			},
+
+			refuse("torn down", "teardown", ErrFinalized),
+			refuse("cleanup owed", "teardown", ErrCleanupOwed),
+			refuse("detached", "teardown", ErrDetached),
 
 			{ID: "detach-foreign", From: "live|half made|closing|cleanup owed", Event: "detach", Guard: foreign, Refuse: ErrForeignProcess, Source: "F56, F160"},
 			{ID: "detach", From: "live|half made|closing|cleanup owed", Event: "detach", Guard: "else", Source: "F66", Then: []machine.Target{{To: "detached"}}},

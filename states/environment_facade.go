@@ -2,6 +2,7 @@ package states
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -9,10 +10,15 @@ import (
 	"github.com/runfence/runfence/machine"
 )
 
-// Environment is the identity of a device context and its lifecycle. All
-// methods are safe for concurrent use. Every operation refuses a foreign
-// process with [ErrForeignProcess] before anything is entered.
-type Environment struct {
+// Environment is the identity of a device context and its lifecycle, for a
+// host without a [Lane]. All methods are safe for concurrent use. Every
+// operation refuses a foreign process with [ErrForeignProcess] before anything
+// is entered.
+type Environment struct{ EnvironmentView }
+
+// EnvironmentView looks at an environment and changes nothing of it. All
+// methods are safe for concurrent use.
+type EnvironmentView struct {
 	d       *machine.Driver
 	m       *machine.Machine
 	process func() int
@@ -20,7 +26,7 @@ type Environment struct {
 }
 
 // admit refuses a foreign process before any lock is taken (F54, F55).
-func (e *Environment) admit() error {
+func (e *EnvironmentView) admit() error {
 	if p := e.process(); p != e.made {
 		return fmt.Errorf("environment was made by process %d, and this is %d: %w", e.made, p, ErrForeignProcess)
 	}
@@ -60,10 +66,10 @@ func NewEnvironment(b backend.Backend, process func() int) (*Environment, error)
 		return nil, err
 	}
 	d, err := machine.NewDriver(w, machine.DriverConfig{Performer: dev})
-	return &Environment{d: d, m: rules.Machine("environment"), process: process, made: process()}, err
+	return &Environment{EnvironmentView{d: d, m: rules.Machine("environment"), process: process, made: process()}}, err
 }
 
-func (e *Environment) fire(ctx context.Context, event string, args ...uint64) (machine.Reply, error) {
+func (e *EnvironmentView) fire(ctx context.Context, event string, args ...uint64) (machine.Reply, error) {
 	if err := e.admit(); err != nil {
 		return machine.Reply{}, err
 	}
@@ -87,20 +93,24 @@ func (e *Environment) Borrow(ctx context.Context, device int, generation uint64)
 // Check validates the current context. Errors: [ErrExecutionContextRefused],
 // [ErrContextQuery], [ErrNotInitialised], [ErrCleanupOwed], [ErrClosing],
 // [ErrFinalized], [ErrDetached].
-func (e *Environment) Check(ctx context.Context) error {
+func (e *EnvironmentView) Check(ctx context.Context) error {
 	_, err := e.fire(ctx, "check")
 	return err
 }
 
-// Device returns the logical device id. It opts out of the context check (F61).
-func (e *Environment) Device(ctx context.Context) (int, error) {
+// Device returns the logical device id. It opts out of the context check
+// (F61). Errors: [ErrNotInitialised], [ErrFinalized], [ErrDetached],
+// [ErrForeignProcess].
+func (e *EnvironmentView) Device(ctx context.Context) (int, error) {
 	r, err := e.fire(ctx, "locate")
 	return int(r.Value), err
 }
 
-// Rollback undoes an initialisation that failed later on; it may be tried
-// again, and after it so may initialisation. Errors: [ErrTeardown],
-// [ErrAlreadyInitialised] once initialisation was complete.
+// Rollback undoes an initialisation that failed later on; after it
+// initialisation may be tried again. If it fails, cleanup is owed, and only
+// Close and Detach are left (F64). Errors: [ErrTeardown], [ErrCleanupOwed],
+// [ErrAlreadyInitialised] once initialisation was complete,
+// [ErrNotInitialised], [ErrClosing], [ErrFinalized], [ErrDetached].
 func (e *Environment) Rollback(ctx context.Context) error {
 	_, err := e.fire(ctx, "rollback")
 	return err
@@ -121,9 +131,10 @@ func (e *Environment) Complete(ctx context.Context) error {
 // Errors: [ErrExecutionContextRefused], [ErrContextQuery], [ErrTeardown],
 // [ErrNotInitialised], [ErrFinalized], [ErrDetached].
 func (e *Environment) Close(ctx context.Context) error {
-	if _, err := e.fire(ctx, "close"); err != nil {
+	if _, err := e.fire(ctx, "close"); err != nil && !errors.Is(err, ErrClosing) {
 		return err
 	}
+	// Closing already: an earlier Close may have been cut short before its teardown.
 	_, err := e.fire(ctx, "teardown")
 	return err
 }
@@ -137,7 +148,7 @@ func (e *Environment) Detach(ctx context.Context) error {
 
 // Identity returns the identity; zero when there is none. Error:
 // [ErrForeignProcess].
-func (e *Environment) Identity() (EnvironmentIdentity, error) {
+func (e *EnvironmentView) Identity() (EnvironmentIdentity, error) {
 	if err := e.admit(); err != nil {
 		return EnvironmentIdentity{}, err
 	}
@@ -153,7 +164,7 @@ func (e *Environment) Identity() (EnvironmentIdentity, error) {
 }
 
 // State returns the name of the state. Error: [ErrForeignProcess].
-func (e *Environment) State() (string, error) {
+func (e *EnvironmentView) State() (string, error) {
 	if err := e.admit(); err != nil {
 		return "", err
 	}

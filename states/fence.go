@@ -79,9 +79,9 @@ func fence() *machine.Definition {
 		},
 		machine.Row{ID: "arm-busy", From: "armed", Event: "arm", Refuse: ErrNotRetired, Source: "F122, F139"},
 		machine.Row{ID: "arm-released", From: "released", Event: "arm", Refuse: ErrFenceReleased},
-
-		machine.Row{ID: "made", From: "armed", Event: "made", Source: "F124, F125", Then: []machine.Target{{Do: "handles = true"}}},
 	)
+	guarded("made")
+	rows = append(rows, machine.Row{ID: "made", From: "armed", Event: "made", Guard: "else", Source: "F124, F125", Then: []machine.Target{{Do: "handles = true"}}})
 	guarded("disarm")
 	rows = append(rows,
 		machine.Row{ID: "disarm-late", From: "armed", Event: "disarm", Guard: "!(core == missing && cpu == missing)", Refuse: ErrUnproven},
@@ -157,8 +157,11 @@ func fence() *machine.Definition {
 
 		machine.Row{ID: "release-armed", From: "armed", Event: "release", Refuse: ErrNotRetired, Source: "F139"},
 		machine.Row{
-			ID: "release", From: "idle", Event: "release", Source: "F121, F139",
-			Doc:  "The last place where an event could be destroyed under a wait; a fence that stands for a run refuses.",
+			ID: "release-held", From: "idle", Event: "release", Guard: "!(" + free + ")", Refuse: ErrReferenceHeld, Source: "F139",
+			Doc: "The last place where an event could be destroyed under a wait, so it is guarded rather than trusted. Handles and counts stay.",
+		},
+		machine.Row{
+			ID: "release", From: "idle", Event: "release", Guard: "else", Source: "F121, F139",
 			Then: []machine.Target{{To: "released", Do: "handles = false"}},
 		},
 		machine.Row{ID: "release-bare", From: "bare", Event: "release", Then: []machine.Target{{To: "released"}}},
@@ -200,7 +203,7 @@ func fence() *machine.Definition {
 		Identity: identityNames,
 		Events: []machine.Event{
 			ids("arm", "Stand for a run."),
-			{Name: "made", Doc: "The slot's events exist."},
+			ids("made", "The slot's events exist."),
 			ids("disarm", "The launch submitted nothing after all."),
 			ids("submitting", "A kernel is about to be submitted.", boundary),
 			ids("submitted", "The kernel is, or may be, on the device.", boundary),

@@ -12,8 +12,10 @@ func finalize() *machine.Definition {
 	again := release
 	again.When = "view.retired"
 	rows := entry("ready", []machine.Row{
+		{ID: "start-gone", From: "ready", Event: "start", Guard: "view.gone", Refuse: ErrStaleIdentity, Source: "F122"},
 		{ID: "start-unproven", From: "ready", Event: "start", Guard: "view.unproven", Refuse: ErrUnproven, Source: "F100, F132"},
 	},
+		machine.Target{When: "view.gone", Error: ErrStaleIdentity},
 		machine.Target{When: "!view.over && !view.retired", Error: ErrUnproven},
 		machine.Target{When: "view.held", Error: ErrReferenceHeld},
 		again, retire,
@@ -42,6 +44,7 @@ func finalize() *machine.Definition {
 		Views: append(append([]machine.View(nil), runViews...),
 			machine.View{Name: "unproven", Expr: `run.state == "launching" || run.state == "launched" || run.state == "partial" || run.state == "ambiguous" || run.state == "preparing"`},
 			machine.View{Name: "over", Expr: `run.state == "prepared" || run.state == "not started" || run.state == "drained"`},
+			machine.View{Name: "gone", Expr: `run.state == "finalized"`, Doc: "Another finalize got through first."},
 			machine.View{Name: "retired", Expr: `run.state == "retired"`, Doc: "An earlier finalize got this far."},
 			machine.View{Name: "held", Expr: `fence.core_refs != 0 || fence.cpu_refs != 0 || caller_order.held != no_wait || join.core_wait != no_wait || join.cpu_wait != no_wait`},
 		),

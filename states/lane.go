@@ -8,8 +8,10 @@ func lane() *machine.Definition {
 	live := "open"
 	over := "shut|quarantined"
 	const free = "unproven == 0 && !poisoned && runs < depth"
+	// What a run reports counts in a quarantine too: it may be declared while
+	// runs are under way.
 	count := func(name, do, source string) machine.Row {
-		return machine.Row{ID: name, From: live, Event: name, Source: source, Then: []machine.Target{{Do: do}}}
+		return machine.Row{ID: name, From: live + "|quarantined", Event: name, Source: source, Then: []machine.Target{{Do: do}}}
 	}
 	return &machine.Definition{
 		Name:   "lane",
@@ -19,7 +21,7 @@ func lane() *machine.Definition {
 			{Name: "new", Doc: "No streams yet."},
 			{Name: "open", Doc: "The slots have their streams."},
 			{Name: "shut", Terminal: true, Doc: "Events, streams and memory of the slots are released."},
-			{Name: "quarantined", Terminal: true, Kept: true, Doc: "Something could not be proven over: everything is kept for the life of the process."},
+			{Name: "quarantined", Doc: "Something could not be proven over: everything is kept for the life of the process. No row leads out."},
 		},
 		Facts: []machine.Fact{
 			{Name: "process", Type: "id process", Doc: "The creating process; immutable, and outlives the worker."},
@@ -29,6 +31,9 @@ func lane() *machine.Definition {
 			{Name: "poisoned", Type: "bool", Doc: "Something failed without evidence of what it left."},
 		},
 		Identity: []string{"process"},
+		Views: []machine.View{
+			{Name: "held", Expr: `any(fence, state == "armed" || core_refs != 0 || cpu_refs != 0)`, Doc: "A fence stands for a run, or a queued wait may name its events."},
+		},
 		Events: []machine.Event{
 			{Name: "open", Args: withArgs(processArg, machine.Fact{Name: "depth", Type: "int 8"})},
 			{Name: "admit", Doc: "A run is being prepared."},
@@ -59,6 +64,7 @@ func lane() *machine.Definition {
 
 			{ID: "shut-live", From: live, Event: "shut", Guard: "runs != 0", Refuse: ErrRunLive, Source: "F132"},
 			{ID: "shut-poisoned", From: live, Event: "shut", Guard: "poisoned", Refuse: ErrUnproven, Source: "F132", Doc: "Nothing is freed on an unproven path."},
+			{ID: "shut-held", From: live, Event: "shut", Guard: "view.held", Refuse: ErrReferenceHeld, Source: "F139", Doc: "Shutting destroys every fence's events: this is guarded, not trusted to the counts."},
 			{
 				ID: "shut", From: live, Event: "shut", Guard: "else", Command: "ReleaseSlots()", Source: "F121",
 				Then: []machine.Target{{On: "ok", To: "shut"}, {Error: ErrStreams, Code: "res.code"}},

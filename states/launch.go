@@ -2,6 +2,7 @@ package states
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -37,8 +38,8 @@ func launch() *machine.Definition {
 			},
 		},
 		machine.Row{
-			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free)", Source: "F76",
-			Doc:  "The permit does not bear this run, or the fence cannot: nothing is submitted.",
+			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free && view.open)", Source: "F76, F154",
+			Doc:  "The permit does not bear this run, the fence cannot, or admission closed meanwhile: nothing is submitted.",
 			Then: []machine.Target{{To: "not started", Error: ErrNotStarted, Code: "-1"}},
 		},
 		machine.Row{
@@ -46,7 +47,7 @@ func launch() *machine.Definition {
 			Doc:  "The streams are bound and the active owner installed before anything is called.",
 			With: []string{"run.launching(" + own + ")", "fence.arm(" + own + ")"},
 			Then: append(
-				next("", []string{"fence.made()"}),
+				next("", []string{"fence.made(" + own + ")"}),
 				machine.Target{To: "not started", With: undone("run.unstarted(res.code)"), Error: ErrEventCreate, Code: "res.code"},
 			),
 		},
@@ -56,6 +57,7 @@ func launch() *machine.Definition {
 			Then: []machine.Target{{To: "not started", With: []string{"fence.disarm(" + own + ")", "caller_order.end()", "join.cancel()", "run.unjoined(permit)"}, Error: ErrJoinDeclined}},
 		},
 		machine.Row{ID: "tie", From: "tying", Event: "tie", Guard: "else", Then: []machine.Target{{To: "joining core", Emit: []string{"self.join_core()"}}}},
+		busyEvent("reset", "permitted|ordering|tying|joining core|joining cpu|starting|started|publishing|copying|forking|forked|armed|core submitted|core recorded|cpu submitted|core awaited|cpu recorded|caller waiting"),
 		machine.Row{
 			ID: "reset", From: "idle|not started|complete|partial", Event: "reset",
 			Doc:  "The run is finalized; the slot is free for another.",
@@ -94,19 +96,23 @@ func launch() *machine.Definition {
 		States: states,
 		Facts: withArgs(identityFacts,
 			machine.Fact{Name: "permit", Type: "id permit"},
+			machine.Fact{Name: "core_seen", Type: "id devgen", Doc: "The device generation that knows the slot's AICore stream."},
+			machine.Fact{Name: "cpu_seen", Type: "id devgen", Doc: "The device generation that knows the slot's AICPU stream."},
 			machine.Fact{Name: "touched", Type: "bool", Doc: "Something was enqueued: from now on a refusal is Partial."},
 		),
 		Identity: identityNames,
 		Views: append(append([]machine.View(nil), runViews...),
 			machine.View{Name: "prepared", Expr: `run.state == "prepared"`},
-			machine.View{Name: "open", Expr: `lane.state == "open" && lane.unproven == 0 && !lane.poisoned && health.state == "trusted"`},
+			openView,
 			machine.View{Name: "permit", Expr: "run.permit"},
 			machine.View{Name: "free", Expr: `(fence.state == "bare" || fence.state == "idle") && fence.core_refs == 0 && fence.cpu_refs == 0`, Doc: "The fence can stand for a run."},
 			machine.View{Name: "arming", Expr: "fence.arming"},
+			machine.View{Name: "devgen", Expr: "health.generation"},
 			machine.View{Name: "eager", Expr: "run.eager"},
 			machine.View{Name: "async", Expr: "run.async"},
 			machine.View{Name: "staged", Expr: `region.state == "staged"`},
 			machine.View{Name: "joined", Expr: `join.state == "planned"`},
+			machine.View{Name: "pred", Expr: "join.pred"},
 			machine.View{Name: "declined", Expr: `join.state == "declined"`},
 		),
 		Events: events,
@@ -126,6 +132,9 @@ type launchStep struct {
 	// harmless calls enqueue nothing, so their failure leaves nothing.
 	harmless bool
 	failure  machine.Reason
+	// seen is the fact that says for which device generation the stream of the
+	// boundary is known.
+	seen string
 }
 
 func boundaryStep(event, state, doc, command, source, boundary, before, after, not, maybe string) launchStep {
@@ -133,6 +142,7 @@ func boundaryStep(event, state, doc, command, source, boundary, before, after, n
 	return launchStep{
 		event: event, state: state, doc: doc, command: command, source: source,
 		with: f(before), ok: f(after), refused: f(not), maybe: f(maybe),
+		seen: map[string]string{"record_core": "core_seen", "record_cpu": "cpu_seen"}[event],
 	}
 }
 
@@ -156,11 +166,11 @@ var launchSteps = []launchStep{
 		need: forked, with: []string{"caller_order.begin(" + own + ")"}, ok: []string{"caller_order.made()"}, harmless: true, failure: ErrOrderEvents,
 	},
 	{
-		event: "join_core", state: "joining core", doc: "The AICore stream is about to wait for the predecessor's AICPU boundary.", command: "QueueJoinCore", source: "F133, F135",
+		event: "join_core", state: "joining core", doc: "The AICore stream is about to wait for the predecessor's AICPU boundary.", command: "QueueJoinCore(view.pred)", source: "F133, F135",
 		need: "view.joined", ok: []string{"join.queued_core()"}, maybe: []string{"join.queued_core()", "join.revoked_cpu()"},
 	},
 	{
-		event: "join_cpu", state: "joining cpu", doc: "The AICPU stream is about to wait for the predecessor's AICore boundary.", command: "QueueJoinCPU", source: "F133, F135",
+		event: "join_cpu", state: "joining cpu", doc: "The AICPU stream is about to wait for the predecessor's AICore boundary.", command: "QueueJoinCPU(view.pred)", source: "F133, F135",
 		need: follows, ok: []string{"join.queued_cpu()"}, refused: []string{"join.revoked_cpu()"}, maybe: []string{"join.queued_cpu()"},
 	},
 	edgeStep("record_start", "starting", "The caller's earlier work is about to be marked.", "RecordStart", "F22, F34", "view.eager", "at_start"),
@@ -184,10 +194,37 @@ var launchSteps = []launchStep{
 	edgeStep("record_tail", "caller waiting", "The caller's wait is about to be marked.", "RecordTail", "F22, F27", follows, "at_tail"),
 }
 
+// call is the step's command; most have no arguments.
+func (s *launchStep) call() string {
+	if strings.HasSuffix(s.command, ")") {
+		return s.command
+	}
+	return s.command + "()"
+}
+
 // row is the step as a row of the transaction.
 func (s *launchStep) row() machine.Row {
-	r := machine.Row{ID: s.event, From: s.state, Event: s.event, Command: s.command + "()", With: s.with, Source: s.source}
+	r := machine.Row{ID: s.event, From: s.state, Event: s.event, Command: s.call(), With: s.with, Source: s.source}
 	r.Then = next(s.event, s.ok)
+	if s.seen != "" {
+		// A stream that this device generation does not know yet is remembered,
+		// for notices to be matched against (F110).
+		var known []machine.Target
+		for _, t := range r.Then {
+			k := t
+			k.When = s.seen + " == view.devgen"
+			if t.When != "" {
+				k.When += " && (" + t.When + ")"
+			}
+			known = append(known, k)
+		}
+		for i := range r.Then {
+			t := &r.Then[i]
+			t.Do += "; " + s.seen + " = view.devgen"
+			t.With = append(slices.Clone(t.With), "health.watch(res.value)")
+		}
+		r.Then = append(known, r.Then...)
+	}
 	if s.harmless {
 		r.Then = append(r.Then, machine.Target{To: "not started", With: undone("run.unstarted(res.code)"), Error: s.failure, Code: "res.code"})
 		return r
@@ -196,7 +233,10 @@ func (s *launchStep) row() machine.Row {
 	refused, maybe := partial, partial
 	refused.On, refused.With = "refused", append(slices.Clone(s.refused), "run.broken(res.code)")
 	maybe.With = append(slices.Clone(s.maybe), "run.broken(res.code)")
+	accepted := maybe
+	accepted.On, accepted.When = "refused", "res.accepted" // a mark of acceptance outlives whatever the call goes on to answer
 	r.Then = append(r.Then,
+		accepted,
 		machine.Target{
 			On: "refused", When: "!touched", To: "not started", Error: ErrNotStarted, Code: "res.code",
 			With: append(slices.Clone(s.refused), undone("run.unstarted(res.code)")...),

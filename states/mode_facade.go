@@ -15,8 +15,16 @@ const (
 	Kernel
 )
 
-// String returns "PROGRAM", "KERNEL" or "unclaimed".
-func (m Mode) String() string { return [...]string{"unclaimed", "PROGRAM", "KERNEL"}[m] }
+// String returns "PROGRAM", "KERNEL", or "unclaimed" for anything else.
+func (m Mode) String() string {
+	switch m {
+	case Program:
+		return "PROGRAM"
+	case Kernel:
+		return "KERNEL"
+	}
+	return "unclaimed"
+}
 
 // Phase is how far initialisation is. It says nothing about mode or resources.
 type Phase uint8
@@ -31,9 +39,12 @@ const (
 
 // ModeLatch is the execution mode of one native handle. All methods are safe
 // for concurrent use; concurrent claims cannot choose different modes (F94).
+// The latch of a [Lane] refuses a foreign process with [ErrForeignProcess]
+// before any lock is taken, what it remembers included (F55).
 type ModeLatch struct {
-	d *machine.Driver
-	m *machine.Machine
+	d     *machine.Driver
+	m     *machine.Machine
+	admit func() error
 }
 
 // NewModeLatch makes a latch that stands alone.
@@ -48,44 +59,57 @@ func NewModeLatch() (*ModeLatch, error) {
 	}
 	none := machine.PerformerFunc(func(context.Context, *machine.Command) machine.Result { return machine.Result{} })
 	d, err := machine.NewDriver(w, machine.DriverConfig{Performer: none})
-	return &ModeLatch{d: d, m: rules.Machine("latch")}, err
+	return &ModeLatch{d: d, m: rules.Machine("latch"), admit: func() error { return nil }}, err
 }
 
 func (l *ModeLatch) ref() machine.Ref { return machine.Ref{Machine: l.m.ID()} }
 
 func (l *ModeLatch) fire(event string, args ...uint64) error {
+	if err := l.admit(); err != nil {
+		return err
+	}
 	_, err := l.d.Fire(context.Background(), l.ref(), l.m.MustEvent(event), args...)
 	return err
 }
 
-// Claim latches the mode, or confirms it. Error: [ErrModeLatched].
+// Claim latches the mode, or confirms it. Errors: [ErrModeLatched],
+// [machine.ErrBadArgument] for a mode that is none.
 func (l *ModeLatch) Claim(m Mode) error { return l.fire("claim", uint64(m)-1) }
 
-// Latched returns the mode and true, or false while none is claimed.
-func (l *ModeLatch) Latched() (Mode, bool) {
-	s, _, _ := l.d.State(l.ref())
-	return Mode(s), s != 0
+// LatchState is what a [ModeLatch] remembers: three facts, none of which
+// implies another (F91).
+type LatchState struct {
+	// Mode is 0 while none is claimed.
+	Mode Mode
+	// Phase is how far initialisation is.
+	Phase Phase
+	// Retired: finalisation proved that every resource is released.
+	Retired bool
 }
 
-// Phase returns how far initialisation is.
-func (l *ModeLatch) Phase() Phase {
-	v, _ := l.d.Fact(l.ref(), l.m.MustFact("phase"))
-	return Phase(v)
-}
-
-// Retired reports whether finalisation proved that every resource is released.
-func (l *ModeLatch) Retired() bool {
-	v, _ := l.d.Fact(l.ref(), l.m.MustFact("retired"))
-	return v != 0
+// State returns what the latch remembers, at one instant. Error:
+// [ErrForeignProcess], for the latch of a lane.
+func (l *ModeLatch) State() (LatchState, error) {
+	if err := l.admit(); err != nil {
+		return LatchState{}, err
+	}
+	var s LatchState
+	l.d.View(func(w *machine.World) {
+		mode, _, _ := w.State(l.ref())
+		phase, _ := w.Fact(l.ref(), l.m.MustFact("phase"))
+		retired, _ := w.Fact(l.ref(), l.m.MustFact("retired"))
+		s = LatchState{Mode: Mode(mode), Phase: Phase(phase), Retired: retired != 0}
+	})
+	return s, nil
 }
 
 // Begin starts initialising. Errors: [ErrModeUnclaimed], [ErrPhase].
 func (l *ModeLatch) Begin() error { return l.fire("begin") }
 
-// Succeed ends initialising. Error: [ErrPhase].
+// Succeed ends initialising. Errors: [ErrModeUnclaimed], [ErrPhase].
 func (l *ModeLatch) Succeed() error { return l.fire("succeed") }
 
-// Fail ends initialising; the claim stays. Error: [ErrPhase].
+// Fail ends initialising; the claim stays. Errors: [ErrModeUnclaimed], [ErrPhase].
 func (l *ModeLatch) Fail() error { return l.fire("fail") }
 
 // Finalise ends the handle's use. With the cleanup proof a PROGRAM handle may

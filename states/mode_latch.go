@@ -53,7 +53,9 @@ func latch() *machine.Definition {
 			{ID: "fail-refused", From: "program|kernel", Event: "fail", Guard: "else", Refuse: ErrPhase},
 			{ID: "finalise", From: "program|kernel", Event: "finalise", Guard: "phase == initialised", Source: "F91, F92", Then: []machine.Target{{Do: "phase = finalised; retired = arg.proof"}}},
 			{ID: "finalise-refused", From: "program|kernel", Event: "finalise", Guard: "else", Refuse: ErrPhase},
-			{ID: "nothing-to-end", From: "unclaimed", Event: "finalise", Refuse: ErrModeUnclaimed},
+			{ID: "nothing-begun", From: "unclaimed", Event: "succeed", Refuse: ErrModeUnclaimed, Source: "F90"},
+			{ID: "nothing-to-fail", From: "unclaimed", Event: "fail", Refuse: ErrModeUnclaimed, Source: "F90"},
+			{ID: "nothing-to-end", From: "unclaimed", Event: "finalise", Refuse: ErrModeUnclaimed, Source: "F90"},
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/runfence/runfence/backend"
@@ -22,6 +23,9 @@ type Config struct {
 	// Slots is the number of pipeline slots, each with a stream pair and a
 	// fence of its own; 0 means 1.
 	Slots int
+	// Depth is how many runs may be admitted at a time, 1 to Slots; 0 means 1.
+	// Above 1 a run is queued behind the one before it (F43).
+	Depth int
 	// Tokens bounds the wait references that are live at a time; 0 means 4.
 	Tokens int
 	// Borrowed adopts the context that is current when the lane is opened,
@@ -55,7 +59,7 @@ func (c Config) Pools() map[string]int {
 	if tokens == 0 {
 		tokens = 4
 	}
-	return map[string]int{"slot": slots, "token": tokens}
+	return map[string]int{"slot": slots, "token": tokens, "callable": MaxCallables, "watched": 2*slots + 14}
 }
 
 // Lane is the runs of one environment: where a host prepares, launches, polls,
@@ -67,6 +71,7 @@ type Lane struct {
 	dev     *device
 	process int
 	at      *directory
+	hearing sync.Mutex // one at a time takes notices
 }
 
 // directory is where a lane's rules keep what the façade needs: positions of
@@ -74,6 +79,7 @@ type Lane struct {
 type directory struct {
 	environment, lane, latch, run, fence, token           *machine.Machine
 	opening, closing, prepare, launch, poll, drain, final *machine.Machine
+	submit, recovery, registry, callable, health          *machine.Machine
 	identity                                              [3]machine.FactID // of run
 	permit, fault                                         machine.FactID
 	arming                                                machine.FactID // of fence
@@ -105,6 +111,12 @@ func NewLane(c Config) (*Lane, error) {
 	if c.Process == nil {
 		c.Process = os.Getpid
 	}
+	if c.Depth == 0 {
+		c.Depth = 1
+	}
+	if c.Depth < 0 || c.Depth > 8 || c.Depth > c.Pools()["slot"] {
+		return nil, fmt.Errorf("states: depth %d: want 1 to the number of slots, at most 8", c.Depth)
+	}
 	w, err := c.Rules.NewWorld(machine.Config{Name: c.Name, Pools: c.Pools(), Recorder: c.Recorder, Clock: c.Clock})
 	if err != nil {
 		return nil, err
@@ -126,6 +138,7 @@ func look(r *machine.Rules) (*directory, error) {
 	for name, m := range map[string]**machine.Machine{
 		"environment": &at.environment, "lane": &at.lane, "latch": &at.latch, "run": &at.run, "fence": &at.fence, "token": &at.token,
 		"opening": &at.opening, "closing": &at.closing, "prepare": &at.prepare, "launch": &at.launch, "poll": &at.poll, "drain": &at.drain, "finalize": &at.final,
+		"submit": &at.submit, "recovery": &at.recovery, "registry": &at.registry, "callable": &at.callable, "health": &at.health,
 	} {
 		if *m = r.Machine(name); *m == nil {
 			return nil, fmt.Errorf("states: the rules have no machine %q", name)
@@ -161,7 +174,7 @@ func (l *Lane) start(ctx context.Context, m *machine.Machine, slot int, args ...
 // Errors: [ErrInitialisation] with its cause, among them
 // [ErrGenerationRequired], [ErrGenerationNotAccepted], [ErrNoCurrentContext],
 // [ErrStreams] and [ErrTeardown]; [ErrAlreadyInitialised]; [ErrCleanupOwed];
-// [ErrForeignProcess].
+// [ErrFinalized]; [ErrDetached]; [ErrForeignProcess].
 func (l *Lane) Open(ctx context.Context) error {
 	if err := l.admit(); err != nil {
 		return err
@@ -170,7 +183,7 @@ func (l *Lane) Open(ctx context.Context) error {
 	if l.config.Borrowed {
 		policy = 1
 	}
-	_, err := l.start(ctx, l.at.opening, 0, uint64(l.process), uint64(l.config.Backend.Device()), policy, l.config.Generation)
+	_, err := l.start(ctx, l.at.opening, 0, uint64(l.process), uint64(l.config.Backend.Device()), policy, l.config.Generation, uint64(l.config.Depth))
 	return err
 }
 
@@ -178,8 +191,8 @@ func (l *Lane) Open(ctx context.Context) error {
 // and memory, then the native context. A rejected close changed nothing; a
 // close that failed after its claim may be tried again and goes on from there.
 //
-// Errors: [ErrRunLive]; [ErrUnproven] if something cannot be proven over;
-// [ErrCloseRejected] with its cause, such as [ErrExecutionContextRefused];
+// Errors: [ErrRunLive]; [ErrUnproven] if something cannot be proven over, or
+// the lane is quarantined; [ErrCloseRejected] with its cause, such as [ErrExecutionContextRefused];
 // [ErrTeardown]; [ErrNotInitialised]; [ErrFinalized]; [ErrForeignProcess].
 func (l *Lane) Close(ctx context.Context) error {
 	if err := l.admit(); err != nil {
@@ -213,13 +226,14 @@ func (l *Lane) Quarantine(ctx context.Context) error {
 	return err
 }
 
-// Environment returns the identity of the lane's environment, and its state.
-func (l *Lane) Environment() *Environment {
-	return &Environment{d: l.d, m: l.at.environment, process: l.config.Process}
+// Environment shows the lane's environment. It is the lane that makes it and
+// tears it down.
+func (l *Lane) Environment() *EnvironmentView {
+	return &EnvironmentView{d: l.d, m: l.at.environment, process: l.config.Process, made: l.process}
 }
 
 // Mode returns the execution-mode latch of the lane's native handle.
-func (l *Lane) Mode() *ModeLatch { return &ModeLatch{d: l.d, m: l.at.latch} }
+func (l *Lane) Mode() *ModeLatch { return &ModeLatch{d: l.d, m: l.at.latch, admit: l.admit} }
 
 // Driver returns the driver under the lane, for observers and tests.
 func (l *Lane) Driver() *machine.Driver { return l.d }

@@ -16,35 +16,40 @@ func opening() *machine.Definition {
 			{Name: "undoing", Doc: "Initialisation failed; what was made is given back."},
 			{Name: "open", Terminal: true, Doc: "The lane is open."},
 		},
-		Facts: []machine.Fact{{Name: "process", Type: "id process"}},
+		Facts: []machine.Fact{{Name: "process", Type: "id process"}, {Name: "depth", Type: "int 8"}},
 		Views: []machine.View{
+			{Name: "over", Expr: `environment.state == "torn down"`},
+			{Name: "detached", Expr: `environment.state == "detached" || lane.state == "quarantined"`},
 			{Name: "absent", Expr: `environment.state == "absent" && lane.state == "new"`},
 			{Name: "live", Expr: `environment.state == "live"`},
 			{Name: "half_made", Expr: `environment.state == "half made"`},
 			{Name: "owed", Expr: `environment.state == "cleanup owed" || environment.state == "half made"`},
 			{Name: "open", Expr: `lane.state == "open"`},
+			{Name: "device", Expr: "environment.device"},
 		},
 		Events: []machine.Event{
-			{Name: "start", Args: environmentArgs},
+			{Name: "start", Args: withArgs(environmentArgs, machine.Fact{Name: "depth", Type: "int 8", Doc: "How many runs the lane admits at a time."})},
 			{Name: "created"},
 			{Name: "opened"},
 			{Name: "undone"},
 		},
 		Rows: []machine.Row{
+			{ID: "start-over", From: "ready|open", Event: "start", Guard: "view.over", Refuse: ErrFinalized, Source: "F65"},
+			{ID: "start-detached", From: "ready|open", Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
 			{ID: "start-owed", From: "ready", Event: "start", Guard: "view.owed", Refuse: ErrCleanupOwed, Source: "F64"},
 			{ID: "start-again", From: "ready", Event: "start", Guard: "!view.absent", Refuse: ErrAlreadyInitialised},
 			{
 				ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F48, F51, F52",
 				Then: []machine.Target{{
-					To: "creating", Do: "process = arg.process",
+					To: "creating", Do: "process = arg.process; depth = arg.depth",
 					Emit: []string{"environment.create(arg.process, arg.device, arg.policy, arg.generation)", "self.created()"},
 				}},
 			},
 			busyEvent("start", "creating|slots|undoing"),
-			{ID: "start-open", From: "open", Event: "start", Refuse: ErrAlreadyInitialised},
+			{ID: "start-open", From: "open", Event: "start", Guard: "else", Refuse: ErrAlreadyInitialised},
 			{
 				ID: "created", From: "creating", Event: "created", Guard: "view.live",
-				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process, 1)", "self.opened()"}}},
+				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process, depth)", "self.opened()"}}},
 			},
 			{
 				ID: "created-half", From: "creating", Event: "created", Guard: "view.half_made", Source: "F53, F64",
@@ -53,7 +58,7 @@ func opening() *machine.Definition {
 			{ID: "not-created", From: "creating", Event: "created", Guard: "else", Then: []machine.Target{{To: "ready", Error: ErrInitialisation}}},
 			{
 				ID: "opened", From: "slots", Event: "opened", Guard: "view.open",
-				Then: []machine.Target{{To: "open", With: []string{"environment.complete()"}}},
+				Then: []machine.Target{{To: "open", With: []string{"environment.complete()", "health.begin(view.device)"}}},
 			},
 			{
 				ID: "not-opened", From: "slots", Event: "opened", Guard: "else", Source: "F64",

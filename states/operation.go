@@ -12,6 +12,7 @@ var runArgs = withArgs(processArg, identityArgs...)
 // runViews are what every operation on a run looks at before it starts.
 var runViews = []machine.View{
 	{Name: "process", Expr: "lane.process"},
+	detached,
 	{Name: "context", Expr: "environment.context"},
 	{Name: "run_epoch", Expr: "run.run_epoch"},
 	{Name: "generation", Expr: "run.generation"},
@@ -20,13 +21,18 @@ var runViews = []machine.View{
 
 const notTheRuns = "!(arg.run_epoch == view.run_epoch && arg.generation == view.generation && arg.dispatch == view.dispatch)"
 
+// detached is the view by which a handle sees that its lane was given up.
+var detached = machine.View{Name: "detached", Expr: `environment.state == "detached"`, Doc: "The lane was given up without a close."}
+
 // entry returns the rows that every operation on a run begins with, in the
 // order in which refusals must come: foreign process before anything is
-// entered, then a stale identity, then the operation's own refusals, then the
-// context check, whose mismatch loses nothing (F54, F59, F122).
+// entered, then a lane that was given up, then a stale identity, then the
+// operation's own refusals, then the context check, whose mismatch loses
+// nothing (F54, F59, F66, F122).
 func entry(from string, refusals []machine.Row, then ...machine.Target) []machine.Row {
 	rows := []machine.Row{
 		{ID: "start-foreign", From: from, Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+		{ID: "start-detached", From: from, Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
 		{ID: "start-stale", From: from, Event: "start", Guard: notTheRuns, Refuse: ErrStaleIdentity, Source: "F122"},
 	}
 	rows = append(rows, refusals...)

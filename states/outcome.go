@@ -21,7 +21,8 @@ func outcome() *machine.Definition {
 			{Name: "failed", Doc: "The run failed."},
 		},
 		Facts: []machine.Fact{
-			{Name: "fault", Type: "code", Doc: "What the pair synchronise reported; 0 is no fault."},
+			{Name: "faulted", Type: "bool", Doc: "The pair synchronise failed. The outcome says so, not the code."},
+			{Name: "fault", Type: "code", Doc: "What it reported."},
 			{Name: "record", Type: recordType, Doc: "What the record said, if it could be trusted."},
 			{Name: "disagreed", Type: "bool", Doc: "Record and device disagree: logged, never overriding."},
 		},
@@ -33,7 +34,7 @@ func outcome() *machine.Definition {
 				{Name: "own", Type: "bool", Doc: "The record bears this run's epoch."},
 				{Name: "record", Type: recordType},
 			}},
-			{Name: "synchronised", Args: []machine.Fact{{Name: "fault", Type: "code", Doc: "0 is no fault."}}},
+			{Name: "synchronised", Args: []machine.Fact{{Name: "faulted", Type: "bool"}, {Name: "fault", Type: "code"}}},
 			{Name: "reset"},
 		},
 		Rows: []machine.Row{
@@ -61,24 +62,24 @@ func outcome() *machine.Definition {
 
 			{ID: "synchronised-first", From: "undecided|certified|succeeded|failed", Event: "synchronised", Refuse: ErrDecided},
 			{
-				ID: "content", From: "asking", Event: "synchronised", Guard: "arg.fault == 0", Source: "F104, F117",
+				ID: "content", From: "asking", Event: "synchronised", Guard: "!arg.faulted", Source: "F104, F117",
 				Then: []machine.Target{{To: "succeeded"}},
 			},
 			{
 				ID: "denied", From: "asking", Event: "synchronised", Guard: "record == all_ok", Source: "F104, F118",
-				Then: []machine.Target{{To: "failed", Do: "fault = arg.fault; disagreed = true"}},
+				Then: []machine.Target{{To: "failed", Do: "faulted = true; fault = arg.fault; disagreed = true"}},
 			},
-			{ID: "faulted", From: "asking", Event: "synchronised", Guard: "else", Source: "F104", Then: []machine.Target{{To: "failed", Do: "fault = arg.fault"}}},
+			{ID: "faulted", From: "asking", Event: "synchronised", Guard: "else", Source: "F104", Then: []machine.Target{{To: "failed", Do: "faulted = true; fault = arg.fault"}}},
 			{
-				ID: "diagnosis-unshared", From: "diagnosed", Event: "synchronised", Guard: "arg.fault == 0", Source: "F117, F118",
+				ID: "diagnosis-unshared", From: "diagnosed", Event: "synchronised", Guard: "!arg.faulted", Source: "F117, F118",
 				Doc:  "The device is content and the run's own record is not: the run failed.",
 				Then: []machine.Target{{To: "failed", Do: "disagreed = true"}},
 			},
-			{ID: "diagnosis-shared", From: "diagnosed", Event: "synchronised", Guard: "else", Source: "F117", Then: []machine.Target{{To: "failed", Do: "fault = arg.fault"}}},
+			{ID: "diagnosis-shared", From: "diagnosed", Event: "synchronised", Guard: "else", Source: "F117", Then: []machine.Target{{To: "failed", Do: "faulted = true; fault = arg.fault"}}},
 
 			{
 				ID: "reset", From: "undecided|certified|diagnosed|asking|succeeded|failed", Event: "reset",
-				Then: []machine.Target{{To: "undecided", Do: "fault = 0; record = absent; disagreed = false"}},
+				Then: []machine.Target{{To: "undecided", Do: "faulted = false; fault = 0; record = absent; disagreed = false"}},
 			},
 		},
 	}

@@ -9,7 +9,6 @@ import "github.com/runfence/runfence/machine"
 // so, with this attempt's epoch: whatever else it says, or does not say, the
 // borrows are kept and admission is poisoned (F67–F69).
 func prepare() *machine.Definition {
-	const open = `lane.state == "open" && lane.unproven == 0 && !lane.poisoned && health.state == "trusted"`
 	fail := []machine.Target{
 		{On: "refused", To: "ready", With: []string{"run.unprepared()", "region.discard()"}, Error: ErrPreparationRefused, Code: "res.code"},
 		{To: "rolling back", Do: "rc = res.code", Emit: []string{"self.roll_back()"}},
@@ -39,7 +38,9 @@ func prepare() *machine.Definition {
 			{Name: "process", Expr: "lane.process"},
 			{Name: "context", Expr: "environment.context"},
 			{Name: "generation", Expr: "environment.generation"},
-			{Name: "open", Expr: open},
+			detached,
+			{Name: "new", Expr: `lane.state == "new"`, Doc: "The lane was not opened."},
+			openView,
 			{Name: "room", Expr: "lane.runs < lane.depth"},
 			{Name: "vacant", Expr: `run.state == "idle"`},
 			{Name: "bare", Expr: `region.state == "unallocated"`},
@@ -59,7 +60,9 @@ func prepare() *machine.Definition {
 			{Name: "roll_back", Doc: "Give back what was made."},
 		},
 		Rows: []machine.Row{
-			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+			{ID: "start-new", From: "ready", Event: "start", Guard: "view.new", Refuse: ErrNotInitialised},
+			{ID: "start-foreign", From: "ready", Event: "start", Guard: "view.process != none && arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+			{ID: "start-detached", From: "ready", Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
 			{ID: "start-closed", From: "ready", Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F78, F108, F154"},
 			{ID: "start-occupied", From: "ready", Event: "start", Guard: "!view.vacant", Refuse: ErrSlotOccupied},
 			{ID: "start-full", From: "ready", Event: "start", Guard: "!view.room", Refuse: ErrDepthReached, Source: "F43, F154"},
@@ -95,7 +98,7 @@ func prepare() *machine.Definition {
 				Then: then(machine.Target{On: "ok", With: []string{"region.allocated()", "region.stage()"}, Emit: []string{"self.bind()"}}),
 			},
 			{
-				ID: "bind", From: "binding", Event: "bind", Command: "PrepareRun(work)", Source: "F69, F70",
+				ID: "bind", From: "binding", Event: "bind", Command: "PrepareRun(work, run_epoch, dispatch)", Source: "F69, F70",
 				Then: then(
 					machine.Target{On: "ok", When: "res.value == 0", To: "ready", With: []string{"run.prepared()"}},
 					machine.Target{On: "ok", To: "waiting", Error: ErrResourceWait},
@@ -130,3 +133,10 @@ func prepare() *machine.Definition {
 }
 
 const newIdentity = "run_epoch = fresh(); generation = view.generation; dispatch = fresh()"
+
+// openView is admission, asked at prepare and again at launch. A close that was
+// claimed has ended it, whatever became of the close (F63, F78, F108, F154).
+var openView = machine.View{
+	Name: "open", Expr: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned && health.state == "trusted"`,
+	Doc: "A run may come in, and may be launched.",
+}

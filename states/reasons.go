@@ -182,3 +182,6 @@ const (
 	// ErrDeviceUnusable: the reset was not confirmed; nothing is let go (F113).
 	ErrDeviceUnusable machine.Reason = "the device is unusable: its reset was not confirmed"
 )
+
+// ErrReset: a verified reset of the device ended the run (F14).
+const ErrReset machine.Reason = "ended by a verified reset of the device"

@@ -96,7 +96,7 @@ func recovery() *machine.Definition {
 			},
 			{
 				ID: "let_go", From: "sweeping", Event: "let_go", Source: "F14, F132",
-				Then: []machine.Target{{With: []string{"a_run.swept(view.run_epoch, view.generation, view.dispatch, -1)"}, Emit: []string{"self.sweep()"}}},
+				Then: []machine.Target{{With: []string{"a_run.swept(view.run_epoch, view.generation, view.dispatch)"}, Emit: []string{"self.sweep()"}}},
 			},
 		},
 	}

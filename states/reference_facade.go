@@ -2,6 +2,8 @@ package states
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/runfence/runfence/machine"
@@ -28,79 +30,98 @@ const (
 
 // WaitRef is a token for one wait on a boundary. It is moved, never copied: of
 // two goroutines that use one token, or a token and what it was moved to, one
-// wins and the other gets [ErrTokenEmpty].
+// wins and the other gets [ErrTokenEmpty]. [Lane.Reserve] makes it.
 type WaitRef struct {
-	mu  sync.Mutex
-	l   *Lane
+	l   *Lane // never changes, so that a foreign process is refused before mu is taken
 	ref machine.Ref
+
+	mu    sync.Mutex
+	empty bool
 }
 
 // Reserve counts a wait, before it is queued, of a stream of the slot that by
 // stands on, on a boundary of the run that the receipt is of.
 //
-// Errors: [ErrTokenHeld] if every token is in use, [ErrStaleIdentity],
-// [ErrBoundaryOrder], [ErrNotArmed], [ErrForeignProcess].
+// Errors: [ErrTokenHeld] if every token is in use; [ErrStaleIdentity] for a
+// receipt or a run that is over, or is of another lane; [ErrBoundaryOrder],
+// [ErrNotArmed], [ErrForeignProcess].
 func (l *Lane) Reserve(ctx context.Context, of Receipt, on Boundary, by *Run, waiter Waiter) (*WaitRef, error) {
 	if err := l.admit(); err != nil {
 		return nil, err
 	}
-	var ref, fence, holder machine.Ref
-	l.d.View(func(w *machine.World) {
-		m := l.at.token.ID()
-		for s := range w.Capacity(m) {
-			ref = w.Ref(m, s)
-			if st, _, _ := w.State(ref); st == 0 {
-				break
-			}
-		}
-		fence = w.Ref(l.at.fence.ID(), of.Identity.Slot)
-		holder = w.Ref(l.at.fence.ID(), by.id.Slot)
-	})
-	_, err := l.d.Fire(ctx, ref, l.at.token.MustEvent("reserve"),
-		fence.Pack(), of.Identity.RunEpoch, of.Identity.Generation, of.Identity.Dispatch, of.Arming, uint64(on), uint64(waiter), holder.Pack())
-	if err != nil {
-		return nil, err
+	if by == nil || by.l != l {
+		return nil, fmt.Errorf("reserve: the run that holds the wait is not of lane %s: %w", l.config.Name, ErrStaleIdentity)
 	}
-	return &WaitRef{l: l, ref: ref}, nil
+	for {
+		var ref, fence, holder machine.Ref
+		free, known := false, false
+		l.d.View(func(w *machine.World) {
+			m := l.at.token.ID()
+			for s := 0; s < w.Capacity(m) && !free; s++ {
+				ref = w.Ref(m, s)
+				st, _, _ := w.State(ref)
+				free = st == 0
+			}
+			_, _, live := w.State(by.ref)
+			if known = live && of.Identity.Slot >= 0 && of.Identity.Slot < w.Capacity(l.at.fence.ID()); known {
+				fence, holder = w.Ref(l.at.fence.ID(), of.Identity.Slot), w.Ref(l.at.fence.ID(), by.id.Slot)
+			}
+		})
+		if !known {
+			return nil, fmt.Errorf("reserve: %w", ErrStaleIdentity)
+		}
+		_, err := l.d.Fire(ctx, ref, l.at.token.MustEvent("reserve"),
+			fence.Pack(), of.Identity.RunEpoch, of.Identity.Generation, of.Identity.Dispatch, of.Arming, uint64(on), uint64(waiter), holder.Pack())
+		if err == nil {
+			return &WaitRef{l: l, ref: ref}, nil
+		}
+		// Somebody else took the token that was free: there may be another.
+		if lost := errors.Is(err, ErrTokenHeld) || errors.Is(err, machine.ErrStale); !free || !lost {
+			return nil, err
+		}
+	}
 }
 
-// Move empties the token and returns another that holds its reference. Error:
-// [ErrTokenEmpty].
+// Move empties the token and returns another that holds its reference.
+// Errors: [ErrTokenEmpty], [ErrForeignProcess].
 func (t *WaitRef) Move() (*WaitRef, error) {
+	if err := t.l.admit(); err != nil {
+		return nil, err
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.l == nil {
+	if t.empty {
 		return nil, ErrTokenEmpty
 	}
-	n := &WaitRef{l: t.l, ref: t.ref}
-	t.l = nil
-	return n, nil
+	t.empty = true
+	return &WaitRef{l: t.l, ref: t.ref}, nil
 }
 
 // fire sends the token an event. If the token is spent by it, the slot is
 // free for another.
 func (t *WaitRef) fire(ctx context.Context, event string, args ...uint64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.l == nil {
-		return ErrTokenEmpty
-	}
 	if err := t.l.admit(); err != nil {
 		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.empty {
+		return ErrTokenEmpty
 	}
 	reply, err := t.l.d.Fire(ctx, t.ref, t.l.at.token.MustEvent(event), args...)
 	if t.l.at.token.StateName(reply.State) == "spent" {
 		if derr := t.l.d.Drop(t.ref); derr != nil && err == nil {
 			err = derr
 		}
-		t.l = nil
+		t.empty = true
 	}
 	return err
 }
 
 // Queue queues the wait on the device. Errors: [ErrNotCommitted] (not
 // queued; the token is spent), [ErrWaitMaybeQueued] (the reference is kept),
-// [ErrTokenHeld], [ErrTokenEmpty], [ErrStaleIdentity].
+// [ErrExecutionContextRefused] and [ErrContextQuery] (retry with the same
+// token), [ErrTokenHeld], [ErrTokenEmpty], [ErrStaleIdentity], [ErrDetached].
 func (t *WaitRef) Queue(ctx context.Context) error { return t.fire(ctx, "queue") }
 
 // Commit says that the host queued the wait itself. Errors: [ErrTokenHeld],
@@ -125,21 +146,12 @@ func (t *WaitRef) ReleaseOnQuiescence(ctx context.Context) error { return t.fire
 // Discard drops a token that the fence of the slot no longer counts. Errors:
 // [ErrForeignToken], [ErrTokenCurrent], [ErrTokenEmpty].
 func (t *WaitRef) Discard(ctx context.Context, slot int) error {
-	t.mu.Lock()
-	l := t.l
-	t.mu.Unlock()
-	if l == nil {
-		return ErrTokenEmpty
+	if err := t.l.admit(); err != nil {
+		return err
 	}
-	var fence machine.Ref
-	ok := true
-	l.d.View(func(w *machine.World) {
-		if ok = slot >= 0 && slot < w.Capacity(l.at.fence.ID()); ok {
-			fence = w.Ref(l.at.fence.ID(), slot)
-		}
-	})
-	if !ok {
-		return ErrForeignToken
+	fence := machine.Ref{Machine: t.l.at.fence.ID(), Slot: uint16(slot)}
+	if slot < 0 || slot >= t.l.config.Pools()["slot"] {
+		return fmt.Errorf("discard: there is no slot %d: %w", slot, ErrForeignToken)
 	}
 	return t.fire(ctx, "discard", fence.Pack())
 }

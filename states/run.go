@@ -37,7 +37,7 @@ func run() *machine.Definition {
 			machine.Fact{Name: "async", Type: "bool", Doc: "Its descriptor is published asynchronously."},
 			machine.Fact{Name: "bound", Type: "bool", Doc: "The slot's streams are the run's until it retires."},
 			machine.Fact{Name: "rc", Type: "code", Doc: "The launch's own return code, kept whatever cleanup says."},
-			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted"},
+			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted|broken|swept", Doc: "broken: a partial launch that the device has no fault to report of. swept: ended by a verified reset."},
 			machine.Fact{Name: "reset", Type: "bool", Doc: "A verified reset ended it."},
 			machine.Fact{Name: "fault", Type: "code", Doc: "What the pair synchronise reported."},
 		),
@@ -52,8 +52,8 @@ func run() *machine.Definition {
 			{Name: "unjoined", Doc: "The join was declined before anything was submitted: the permit stands again.", Args: []machine.Fact{{Name: "permit", Type: "id permit"}}},
 			{Name: "accepted", Doc: "Everything was submitted."},
 			{Name: "broken", Doc: "The launch is partial.", Args: []machine.Fact{code}},
-			ids("drained", "Proven over.", machine.Fact{Name: "fault", Type: "code", Doc: "0 is no fault."}),
-			ids("swept", "A verified reset took everything of the run off the device.", machine.Fact{Name: "fault", Type: "code"}),
+			ids("drained", "Proven over.", machine.Fact{Name: "faulted", Type: "bool"}, machine.Fact{Name: "fault", Type: "code"}),
+			ids("swept", "A verified reset took everything of the run off the device."),
 			ids("retire", "The fence is let go, or was never needed."),
 			ids("finalized", "Its resources are released."),
 		},
@@ -69,7 +69,7 @@ func run() *machine.Definition {
 			},
 			{ID: "prepared", From: "preparing", Event: "prepared", Then: []machine.Target{{To: "prepared", Do: "permit = fresh()"}}},
 			{
-				ID: "unprepared", From: "preparing", Event: "unprepared", Source: "F70",
+				ID: "unprepared", From: "preparing", Event: "unprepared", Source: "F68",
 				Then: []machine.Target{{To: "idle", Do: forget, With: []string{"lane.leave()"}}},
 			},
 			{
@@ -97,22 +97,26 @@ func run() *machine.Definition {
 			},
 
 			stale("launched|partial", "drained"),
-			{ID: "drained", From: "launched", Event: "drained", Guard: "arg.fault == 0", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
+			{ID: "drained", From: "launched", Event: "drained", Guard: "!arg.faulted", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
 			{ID: "faulted", From: "launched", Event: "drained", Guard: "else", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault"}}},
+			{
+				ID: "proven-faulted", From: "partial", Event: "drained", Guard: "arg.faulted", Source: "F104, F130",
+				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()"}}},
+			},
 			{
 				ID: "proven", From: "partial", Event: "drained", Guard: "else", Source: "F73, F130",
 				Doc:  "A partial launch has no success to report, whatever the streams say.",
-				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()"}}},
+				Then: []machine.Target{{To: "drained", Do: "verdict = broken", With: []string{"lane.proven()"}}},
 			},
 
 			stale("launched|partial", "swept"),
 			{
 				ID: "swept", From: "launched", Event: "swept", Guard: "else", Source: "F14, F132",
-				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault; reset = true"}},
+				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true"}},
 			},
 			{
 				ID: "swept-partial", From: "partial", Event: "swept", Guard: "else", Source: "F14, F132",
-				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault; reset = true", With: []string{"lane.proven()"}}},
+				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true", With: []string{"lane.proven()"}}},
 			},
 
 			stale("prepared|not started|drained", "retire"),

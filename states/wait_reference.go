@@ -11,8 +11,14 @@ import "github.com/runfence/runfence/machine"
 func token() *machine.Definition {
 	const boundaryType, waiterType = "enum core_done|cpu_done", "enum core_stream|cpu_stream|caller_stream"
 	dropOne := []string{"fence.drop(boundary, arming)"}
-	live := "reserved|committed"
+	live := "reserved|queueing|committed"
+	stands := "reserved|committed"
 	var rows []machine.Row
+	underWay := func(events ...string) {
+		for _, e := range events {
+			rows = append(rows, machine.Row{ID: e + "-busy", From: "queueing", Event: e, Defer: true})
+		}
+	}
 	empty := func(events ...string) {
 		for _, e := range events {
 			rows = append(rows, machine.Row{ID: e + "-empty", From: "free|spent", Event: e, Refuse: ErrTokenEmpty, Source: "F137"})
@@ -32,10 +38,18 @@ func token() *machine.Definition {
 		machine.Row{ID: "reserve-spent", From: "spent", Event: "reserve", Refuse: ErrTokenEmpty, Source: "F137"},
 
 		machine.Row{ID: "queue-stale", From: "reserved", Event: "queue", Guard: "!view.current", Refuse: ErrStaleIdentity, Source: "F138"},
+		machine.Row{ID: "queue-detached", From: "reserved", Event: "queue", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
 		machine.Row{
-			ID: "queue", From: "reserved", Event: "queue", Guard: "else", Command: "QueueWait(holder, waiter, fence, boundary)", Source: "F34, F135",
+			ID: "queue", From: "reserved", Event: "queue", Guard: "else", Command: "CurrentContext()", Source: "F59, F156, F157",
+			Doc:  "Under another context the device would refuse the wait, and nobody could tell that from a wait that is queued all the same.",
+			Then: contextTargets(machine.Target{To: "queueing", Emit: []string{"self.enqueue()"}}),
+		},
+		machine.Row{ID: "enqueue-stale", From: "queueing", Event: "enqueue", Guard: "!view.current", Source: "F138", Then: []machine.Target{{To: "reserved", Error: ErrStaleIdentity}}},
+		machine.Row{
+			ID: "enqueue", From: "queueing", Event: "enqueue", Guard: "else", Command: "QueueWait(holder, waiter, fence, boundary)", Source: "F34, F135",
 			Then: []machine.Target{
 				{On: "ok", To: "committed"},
+				{On: "refused", When: "res.accepted", To: "committed", Error: ErrWaitMaybeQueued, Code: "res.code"},
 				{On: "refused", To: "spent", With: dropOne, Error: ErrNotCommitted, Code: "res.code"},
 				{To: "committed", Error: ErrWaitMaybeQueued, Code: "res.code"},
 			},
@@ -56,21 +70,22 @@ func token() *machine.Definition {
 		machine.Row{ID: "release", From: "committed", Event: "release", Guard: "else", Source: "F135", Then: []machine.Target{{To: "spent", With: dropOne}}},
 
 		machine.Row{
-			ID: "quiesce-reset", From: live, Event: "quiesce", Guard: "!view.current", Source: "F136, F140",
+			ID: "quiesce-reset", From: stands, Event: "quiesce", Guard: "!view.current", Source: "F136, F140",
 			Doc:  "A verified reset took the count along with the arming.",
 			Then: []machine.Target{{To: "spent"}},
 		},
 		machine.Row{
-			ID: "quiesce-quarantine", From: live, Event: "quiesce", Guard: "view.quarantined", Source: "F136",
+			ID: "quiesce-quarantine", From: stands, Event: "quiesce", Guard: "view.quarantined", Source: "F136",
 			Doc:  "A declared quarantine keeps the events for the life of the process, so no count needs to.",
 			Then: []machine.Target{{To: "spent", With: dropOne}},
 		},
-		machine.Row{ID: "quiesce-unproven", From: live, Event: "quiesce", Guard: "else", Refuse: ErrNoQuiescence, Source: "F36, F136"},
+		machine.Row{ID: "quiesce-unproven", From: stands, Event: "quiesce", Guard: "else", Refuse: ErrNoQuiescence, Source: "F36, F136"},
 
-		machine.Row{ID: "discard-foreign", From: live, Event: "discard", Guard: "arg.fence != fence", Refuse: ErrForeignToken, Source: "F141"},
-		machine.Row{ID: "discard-current", From: live, Event: "discard", Guard: "view.current", Refuse: ErrTokenCurrent, Source: "F141"},
-		machine.Row{ID: "discard", From: live, Event: "discard", Guard: "else", Source: "F140, F141", Then: []machine.Target{{To: "spent"}}},
+		machine.Row{ID: "discard-foreign", From: stands, Event: "discard", Guard: "arg.fence != fence", Refuse: ErrForeignToken, Source: "F141"},
+		machine.Row{ID: "discard-current", From: stands, Event: "discard", Guard: "view.current", Refuse: ErrTokenCurrent, Source: "F141"},
+		machine.Row{ID: "discard", From: stands, Event: "discard", Guard: "else", Source: "F140, F141", Then: []machine.Target{{To: "spent"}}},
 	)
+	underWay("queue", "commit", "revoke", "release", "quiesce", "discard")
 	empty("queue", "commit", "revoke", "release", "quiesce", "discard")
 	return &machine.Definition{
 		Name:   "token",
@@ -80,6 +95,7 @@ func token() *machine.Definition {
 		States: []machine.State{
 			{Name: "free", Doc: "Holds nothing."},
 			{Name: "reserved", Doc: "Counted; the wait is not queued yet."},
+			{Name: "queueing", Doc: "Counted; the context is the right one, and the wait is being queued."},
 			{Name: "committed", Doc: "Counted; the wait is, or may be, queued."},
 			{Name: "spent", Terminal: true, Doc: "Emptied: released, revoked or discarded."},
 		},
@@ -93,6 +109,8 @@ func token() *machine.Definition {
 		Views: []machine.View{
 			{Name: "current", Expr: "arming != none && fence.arming == arming", Doc: "The fence still stands for the arming."},
 			{Name: "quarantined", Expr: `lane.state == "quarantined"`},
+			detached,
+			{Name: "context", Expr: "environment.context"},
 		},
 		Events: []machine.Event{
 			{Name: "reserve", Args: []machine.Fact{
@@ -104,6 +122,7 @@ func token() *machine.Definition {
 				{Name: "holder", Type: "ref fence"},
 			}},
 			{Name: "queue", Doc: "Queue the stream wait."},
+			{Name: "enqueue"},
 			{Name: "commit", Doc: "The host queued the wait itself, with success."},
 			{Name: "revoke", Doc: "The wait was not queued."},
 			{Name: "release", Doc: "A completion proof covers a stream.", Args: []machine.Fact{{Name: "proven", Type: waiterType}}},

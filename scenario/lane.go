@@ -1,0 +1,269 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runfence/runfence/backend"
+	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/states"
+)
+
+// lane is a states.Lane of the script and what the script calls its parts.
+type lane struct {
+	*states.Lane
+	name     string
+	config   states.Config
+	gate     *gate
+	recorder *recorder
+	runs     map[string]*run
+	refs     map[string]*states.WaitRef
+}
+
+// run is a run of the script.
+type run struct {
+	*states.Run
+	permit, arming uint64
+}
+
+var laneVerbs = []verb{
+	{name: "lane", run: (*session).laneVerb, params: []param{
+		{name: "name", kind: name, place: true},
+		{name: "slots", kind: count, max: 16},
+		{name: "tokens", kind: count, max: 64},
+		{name: "timeout", kind: duration},
+		{name: "borrowed"},
+		{name: "generation", kind: count},
+	}},
+	{name: "process", run: (*session).processVerb, params: []param{{name: "name", kind: name, place: true, need: true}}},
+	{name: "open", run: (*session).open},
+	{name: "close", run: (*session).closeLane},
+	{name: "detach", run: (*session).detach},
+	{name: "quarantine", run: (*session).quarantine},
+	{name: "prepare", run: (*session).prepare, params: []param{
+		{name: "run", kind: name, place: true, need: true},
+		{name: "core", kind: name},
+		{name: "cpu", kind: name},
+		{name: "blocks", kind: count, max: 4096},
+		{name: "args", kind: count},
+	}},
+	{name: "launch", run: (*session).launch, params: runName},
+	{name: "poll", run: (*session).poll, params: runName},
+	{name: "wait", run: (*session).wait, params: runName},
+	{name: "finalize", run: (*session).finalize, params: runName},
+}
+
+var runName = []param{{name: "run", kind: name, place: true, need: true}}
+
+func (s *session) makeLane(name string, c states.Config) error {
+	d, err := s.device()
+	if err != nil {
+		return err
+	}
+	l := &lane{name: name, runs: map[string]*run{}, refs: map[string]*states.WaitRef{}}
+	l.recorder = &recorder{rules: s.opts.Rules}
+	l.gate = &gate{s: s, l: l, b: d.Backend}
+	c.Name, c.Rules, c.Backend, c.Recorder = name, s.opts.Rules, l.gate, l.recorder
+	c.Process = func() int { return int(s.naming.processes[s.process]) }
+	c.Clock = func() int64 { return int64(s.now()) }
+	if s.opts.Recorder != nil {
+		l.recorder.next = s.opts.Recorder(name, c.Pools(), 0)
+	}
+	l.config = c
+	if l.Lane, err = states.NewLane(c); err != nil {
+		return err
+	}
+	s.lanes[name], s.lane = l, l
+	s.laneList = append(s.laneList, l)
+	return nil
+}
+
+const maxLanes = 16
+
+func (s *session) laneVerb(c *call) error {
+	n := c.str("name", "lane")
+	if l := s.lanes[n]; l != nil {
+		if len(c.args) > 1 || !c.has("name") {
+			return fmt.Errorf("lane %s is made already", n)
+		}
+		s.lane = l
+		s.printf("lane %s: present again", n)
+		return nil
+	}
+	if len(s.lanes) == maxLanes {
+		return fmt.Errorf("more than %d lanes: %w", maxLanes, ErrTooLarge)
+	}
+	if _, err := s.device(); err != nil {
+		return err
+	}
+	cfg := states.Config{
+		Slots: int(c.num("slots", 1)), Tokens: int(c.num("tokens", 4)), Timeout: c.dur("timeout", time.Second),
+		Borrowed: c.has("borrowed"), Generation: c.num("generation", 0),
+	}
+	if cfg.Slots == 0 || cfg.Tokens == 0 {
+		return errors.New("a lane needs a slot and a token")
+	}
+	if err := s.makeLane(n, cfg); err != nil {
+		return err
+	}
+	policy := "owned"
+	if cfg.Borrowed {
+		policy = fmt.Sprintf("borrowed, generation %d", cfg.Generation)
+	}
+	s.printf("lane %s: %s, %s, timeout %s", n, policy, plural(cfg.Slots, "slot"), us(cfg.Timeout))
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// processVerb changes which process calls: a fork of the one that was, say.
+func (s *session) processVerb(c *call) error {
+	n := c.args["name"]
+	if s.naming.processes[n] == 0 {
+		s.naming.processes[n] = uint64(len(s.naming.processes) + 1)
+	}
+	s.process = n
+	s.printf("process: %s", n)
+	return nil
+}
+
+func (s *session) open(c *call) error {
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		err := l.Open(ctx)
+		return func() { s.result(c, err, "open") }
+	})
+}
+
+func (s *session) closeLane(c *call) error {
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		err := l.Close(ctx)
+		return func() { s.result(c, err, "closed") }
+	})
+}
+
+func (s *session) detach(c *call) error {
+	return s.operate(c, func(_ context.Context, l *lane) func() {
+		l.Detach()
+		return func() { s.answer(c, "nothing is released") }
+	})
+}
+
+func (s *session) quarantine(c *call) error {
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		err := l.Quarantine(ctx)
+		return func() { s.result(c, err, "declared; everything is kept") }
+	})
+}
+
+func (s *session) prepare(c *call) error {
+	if _, err := s.device(); err != nil {
+		return err
+	}
+	w := states.Work{Blocks: uint32(c.num("blocks", 1)), Args: make([]byte, c.num("args", 0))}
+	for _, k := range []struct {
+		name string
+		to   *backend.Kernel
+	}{{c.str("core", "core"), &w.Core}, {c.str("cpu", "cpu"), &w.CPU}} {
+		var err error
+		if *k.to, err = s.kernel(k.name); err != nil {
+			return err
+		}
+	}
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		r, err := l.Prepare(ctx, w)
+		if err != nil {
+			return func() { s.result(c, err, "") }
+		}
+		x := &run{Run: r}
+		l.runs[c.args["run"]] = x
+		x.permit = l.fact("run", r.Identity().Slot, "permit")
+		return func() { s.answer(c, "on slot %d", r.Identity().Slot) }
+	})
+}
+
+// kernel returns an image by name.
+func (s *session) kernel(n string) (backend.Kernel, error) {
+	if k, ok := s.kernels[n]; ok {
+		return k, nil
+	}
+	var known []string
+	for other := range s.kernels {
+		known = append(known, other)
+	}
+	return 0, errors.New(machine.Unknown("kernel", n, known))
+}
+
+// run returns a run of the present lane by name.
+func (l *lane) run(n string) (*run, error) {
+	if r := l.runs[n]; r != nil {
+		return r, nil
+	}
+	var known []string
+	for other := range l.runs {
+		known = append(known, other)
+	}
+	return nil, errors.New(machine.Unknown("run", n, known))
+}
+
+// onRun is operate for an operation on a run.
+func (s *session) onRun(c *call, f func(ctx context.Context, r *run) func()) error {
+	l, err := s.present()
+	if err != nil {
+		return err
+	}
+	r, err := l.run(c.args["run"])
+	if err != nil {
+		return err
+	}
+	return s.operate(c, func(ctx context.Context, _ *lane) func() { return f(ctx, r) })
+}
+
+func (s *session) launch(c *call) error {
+	return s.onRun(c, func(ctx context.Context, r *run) func() {
+		rc, err := r.Launch(ctx)
+		if err == nil {
+			r.arming = rc.Arming
+		}
+		return func() { s.result(c, err, "complete, both boundaries recorded") }
+	})
+}
+
+func (s *session) poll(c *call) error {
+	return s.onRun(c, func(ctx context.Context, r *run) func() {
+		st, err := r.Poll(ctx)
+		return func() { s.result(c, err, st.String()) }
+	})
+}
+
+func (s *session) wait(c *call) error {
+	return s.onRun(c, func(ctx context.Context, r *run) func() {
+		err := r.Wait(ctx)
+		return func() { s.result(c, err, "succeeded") }
+	})
+}
+
+func (s *session) finalize(c *call) error {
+	return s.onRun(c, func(ctx context.Context, r *run) func() {
+		err := r.Finalize(ctx)
+		return func() { s.result(c, err, fmt.Sprintf("slot %d is free", r.Identity().Slot)) }
+	})
+}
+
+// fact reads a fact of the machine on a slot.
+func (l *lane) fact(m string, slot int, f string) uint64 {
+	var v uint64
+	l.Driver().View(func(w *machine.World) {
+		x := w.Rules().Machine(m)
+		if id, ok := x.Fact(f); ok {
+			v, _ = w.Fact(w.Ref(x.ID(), slot), id)
+		}
+	})
+	return v
+}

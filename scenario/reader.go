@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of a script.
+const (
+	maxBytes = 1 << 20
+	maxLine  = 8 << 10 // bytes of one line, and of one joined by backslashes
+)
+
+// separator divides commands and what they answered.
+const separator = "----"
+
+// part is a stretch of a file: lines that are no block, or one block.
+type part struct {
+	// raw has the lines as they stand; of a block, those before the separator.
+	raw []string
+	*Block
+}
+
+// Block is some commands and what they answered together.
+type Block struct {
+	// Line is that of the first command, counted from 1.
+	Line int
+	// Commands are the command lines, comments left out and backslashes resolved.
+	Commands []Command
+	// Expected is the answer in the file, each line with its end. Answered
+	// tells no answer from an empty one.
+	Expected string
+	Answered bool
+	// Actual is the answer of this run. Ran is false for a block that was not
+	// reached.
+	Actual string
+	Ran    bool
+}
+
+// Command is one command line.
+type Command struct {
+	Line int
+	Text string
+}
+
+// reader reads a file line by line.
+type reader struct {
+	file  string
+	lines []string
+	at    int // lines read
+}
+
+func (r *reader) fail(line int, format string, args ...any) error {
+	return &Error{File: r.file, Line: line, Err: fmt.Errorf(format, args...)}
+}
+
+// read cuts a file into parts. It looks at no command.
+func read(file string, src []byte) ([]part, error) {
+	r := &reader{file: file}
+	if len(src) > maxBytes {
+		return nil, r.fail(1, "%d bytes: at most %d: %w", len(src), maxBytes, ErrTooLarge)
+	}
+	for i, l := range bytes.Split(src, []byte("\n")) {
+		switch l = bytes.TrimSuffix(l, []byte("\r")); {
+		case len(l) > maxLine:
+			return nil, r.fail(i+1, "a line of %d bytes: at most %d: %w", len(l), maxLine, ErrTooLarge)
+		case bytes.IndexByte(l, 0) >= 0:
+			return nil, r.fail(i+1, "a NUL byte: this is no text")
+		case !utf8.Valid(l):
+			return nil, r.fail(i+1, "not UTF-8: this is no text")
+		}
+		r.lines = append(r.lines, string(l))
+	}
+	if n := len(r.lines); r.lines[n-1] == "" {
+		r.lines = r.lines[:n-1] // the end of the last line is no line
+	}
+	var parts []part
+	for r.at < len(r.lines) {
+		from := r.at
+		for r.at < len(r.lines) && idle(r.lines[r.at]) {
+			r.at++
+		}
+		if r.at > from {
+			parts = append(parts, part{raw: r.lines[from:r.at]})
+		}
+		if r.at == len(r.lines) {
+			break
+		}
+		b, err := r.block()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, b)
+	}
+	return parts, nil
+}
+
+// idle reports that a line is blank or a comment.
+func idle(l string) bool {
+	l = strings.TrimSpace(l)
+	return l == "" || l[0] == '#'
+}
+
+// block reads one block, whose first line is a command.
+func (r *reader) block() (part, error) {
+	b := &Block{Line: r.at + 1}
+	from := r.at
+	for r.at < len(r.lines) && r.lines[r.at] != separator && strings.TrimSpace(r.lines[r.at]) != "" {
+		line, text := r.at+1, strings.TrimSpace(r.lines[r.at])
+		r.at++
+		if text[0] == '#' {
+			continue
+		}
+		for strings.HasSuffix(text, `\`) {
+			if r.at == len(r.lines) {
+				return part{}, r.fail(r.at, "nothing follows the backslash")
+			}
+			text = strings.TrimSuffix(text, `\`) + " " + strings.TrimSpace(r.lines[r.at])
+			r.at++
+			if len(text) > maxLine {
+				return part{}, r.fail(line, "a command of more than %d bytes: %w", maxLine, ErrTooLarge)
+			}
+		}
+		b.Commands = append(b.Commands, Command{line, text})
+	}
+	p := part{raw: r.lines[from:r.at], Block: b}
+	if len(b.Commands) == 0 || r.at == len(r.lines) || r.lines[r.at] != separator {
+		if len(b.Commands) == 0 {
+			return part{}, r.fail(from+1, "an answer without a command")
+		}
+		return p, nil
+	}
+	r.at++
+	b.Answered = true
+	var err error
+	b.Expected, err = r.answer()
+	return p, err
+}
+
+var errUnended = errors.New(`the answer begins with a second "----" and does not end with two of them`)
+
+// answer reads what stands after the separator: up to a blank line or, if a
+// second separator follows at once, up to two more of them.
+func (r *reader) answer() (string, error) {
+	var out strings.Builder
+	if r.at < len(r.lines) && r.lines[r.at] == separator {
+		opened := r.at + 1
+		for r.at++; ; r.at++ {
+			if r.at+1 >= len(r.lines) {
+				return "", r.fail(opened, "%w", errUnended)
+			}
+			if r.lines[r.at] == separator && r.lines[r.at+1] == separator {
+				r.at += 2
+				break
+			}
+			out.WriteString(r.lines[r.at] + "\n")
+		}
+	} else {
+		for ; r.at < len(r.lines) && strings.TrimSpace(r.lines[r.at]) != ""; r.at++ {
+			out.WriteString(r.lines[r.at] + "\n")
+		}
+	}
+	if r.at < len(r.lines) {
+		if strings.TrimSpace(r.lines[r.at]) != "" {
+			return "", r.fail(r.at+1, "a blank line must follow an answer")
+		}
+		r.at++
+	}
+	return out.String(), nil
+}
+
+// write puts a file together again with the actual answers. Blocks that were
+// not reached keep what they had.
+func write(parts []part) []byte {
+	var out bytes.Buffer
+	for i, p := range parts {
+		for _, l := range p.raw {
+			out.WriteString(l + "\n")
+		}
+		if p.Block == nil {
+			continue
+		}
+		answer := p.Actual
+		if !p.Ran {
+			answer = p.Expected
+		}
+		if p.Ran || p.Answered {
+			out.WriteString(separator + "\n")
+			if strings.Contains("\n"+answer, "\n\n") || strings.HasPrefix(answer, separator+"\n") {
+				answer = separator + "\n" + answer + separator + "\n" + separator + "\n"
+			}
+			out.WriteString(answer)
+		}
+		if p.Answered && i < len(parts)-1 {
+			out.WriteString("\n") // the reader took it with the answer
+		}
+	}
+	return out.Bytes()
+}

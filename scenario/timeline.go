@@ -1,0 +1,207 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runfence/runfence/backend"
+	"github.com/runfence/runfence/backend/sim"
+	"github.com/runfence/runfence/machine"
+)
+
+// Column says who did something.
+type Column uint8
+
+// The columns of a timeline.
+const (
+	Host Column = iota
+	AICore
+	AICPU
+)
+
+// Event is one thing that the host or the device did.
+type Event struct {
+	// Time is virtual, since the device was made.
+	Time time.Duration
+	// Line is that of the command in the script.
+	Line   int
+	Column Column
+	// Stream is the stream's name, if it was done on one.
+	Stream string
+	// Text says it in short. Mark is set for what the script says, as against
+	// what came of it.
+	Text string
+	Mark bool
+}
+
+// timeline collects events.
+type timeline struct {
+	events  []Event
+	told    int
+	line    int
+	columns map[backend.Stream]Column
+	// begun is the position of the call under way.
+	begun int
+}
+
+// column says in which column a stream stands, by the end of its name.
+func (t *timeline) column(st backend.Stream, name string) {
+	if t.columns == nil {
+		t.columns = map[backend.Stream]Column{}
+	}
+	t.columns[st] = AICore
+	if strings.HasPrefix(name[strings.LastIndex(name, ".")+1:], "cpu") {
+		t.columns[st] = AICPU
+	}
+}
+
+func (s *session) mark(text string) {
+	s.timeline.events = append(s.timeline.events, Event{Time: s.now(), Line: s.timeline.line, Text: text, Mark: true})
+}
+
+// trace takes what the simulated device tells.
+func (s *session) trace(t sim.TraceEvent) {
+	e := Event{Time: t.Time, Line: s.timeline.line}
+	if t.Stream != 0 {
+		e.Stream = s.naming.stream(t.Stream)
+	}
+	switch t.Kind {
+	case sim.TraceCall:
+		if t.Op == sim.OpCurrentContext {
+			return // every operation begins with it
+		}
+		s.timeline.begun = len(s.timeline.events)
+		e.Text = t.Op.String() + s.about(t)
+	case sim.TraceReturn:
+		text := t.Op.String() + s.about(t) + s.ended(t)
+		if t.Op != sim.OpCurrentContext {
+			if began := &s.timeline.events[s.timeline.begun]; began.Time == t.Time {
+				began.Text = text
+				return
+			}
+		} else if t.Outcome == machine.OK {
+			return
+		}
+		e.Text = text
+	case sim.TraceQueued:
+		return // the call that queued it says so
+	case sim.TraceNotice:
+		e.Text = "notice: " + codeText(t.Code)
+	case sim.TraceViolation:
+		e.Text = "! " + t.Violation.String()
+	default:
+		e.Column = s.timeline.columns[t.Stream]
+		e.Text = s.happened(t)
+	}
+	s.timeline.events = append(s.timeline.events, e)
+}
+
+// about names what a call is about.
+func (s *session) about(t sim.TraceEvent) string {
+	switch {
+	case t.Event != 0 && t.Stream != 0:
+		return " " + s.naming.of(sim.KindEvent, uint64(t.Event)) + " on " + s.naming.stream(t.Stream)
+	case t.Event != 0:
+		return " " + s.naming.of(sim.KindEvent, uint64(t.Event))
+	case t.Stream != 0:
+		return " " + s.naming.stream(t.Stream)
+	case t.Memory != 0:
+		return " " + s.naming.of(sim.KindMemory, uint64(t.Memory))
+	}
+	return ""
+}
+
+// ended says how a call returned, if that is worth it.
+func (s *session) ended(t sim.TraceEvent) string {
+	switch {
+	case t.Outcome != machine.OK && t.Code != 0:
+		return ": " + t.Outcome.String() + " " + codeText(t.Code)
+	case t.Outcome != machine.OK:
+		return ": " + t.Outcome.String()
+	case t.Op == sim.OpQueryStream || t.Op == sim.OpQueryEvent:
+		return ": " + t.Status.String()
+	case t.Op.Blocking():
+		return ": ok"
+	}
+	return ""
+}
+
+// happened says what an entry of a stream did.
+func (s *session) happened(t sim.TraceEvent) string {
+	what := t.Entry.String()
+	switch t.Entry {
+	case sim.EntryKernel:
+		if k, ok := s.sim.Kernel(t.Kernel); ok && k.Name != "" {
+			what += " " + k.Name
+		}
+	case sim.EntryRecord, sim.EntryWait:
+		what += " " + s.naming.of(sim.KindEvent, uint64(t.Event))
+	case sim.EntryCopy:
+		what += " to " + s.naming.of(sim.KindMemory, uint64(t.Memory))
+	}
+	switch t.Kind {
+	case sim.TraceStart:
+		what += " starts"
+	case sim.TraceFlag:
+		what += " sets its flag"
+	case sim.TraceDropped:
+		what += " dropped"
+	default:
+		if t.Entry == sim.EntryKernel {
+			what += " ends"
+		}
+		if t.Code != 0 {
+			what += ", " + codeText(t.Code)
+		}
+	}
+	return what
+}
+
+// timelineVerb tells what happened since the last time.
+func (s *session) timelineVerb(c *call) error {
+	from := s.timeline.told
+	if c.has("all") {
+		from = 0
+	}
+	s.timeline.told = len(s.timeline.events)
+	rows := s.timeline.events[from:]
+	if len(rows) == 0 {
+		s.printf("timeline: nothing new")
+		return nil
+	}
+	for _, l := range Table(rows) {
+		s.printf("%s", l)
+	}
+	return nil
+}
+
+// Table lays events out in columns: time, host, AICore and AICPU. The first
+// line is the heading.
+func Table(events []Event) []string {
+	cells := [][4]string{{"time", "host", "AICore", "AICPU"}}
+	for _, e := range events {
+		row := [4]string{us(e.Time)}
+		text := e.Text
+		if e.Column == Host && !e.Mark {
+			text = "  " + text
+		}
+		if e.Column != Host && e.Stream != "core" && e.Stream != "cpu" {
+			text = e.Stream + ": " + text
+		}
+		row[1+e.Column] = text
+		cells = append(cells, row)
+	}
+	var width [4]int
+	for _, r := range cells {
+		for i, c := range r {
+			width[i] = max(width[i], len(c))
+		}
+	}
+	var out []string
+	for _, r := range cells {
+		l := fmt.Sprintf("%*s  %-*s  %-*s  %s", width[0], r[0], width[1], r[1], width[2], r[2], r[3])
+		out = append(out, strings.TrimRight(l, " "))
+	}
+	return out
+}

@@ -59,16 +59,19 @@ func launch() *machine.Definition {
 	recordCPU.Then[0].Return = "view.arming"
 	recordCPU.Then = append(recordCPU.Then, partial("", "cpu_done", "unrecorded"))
 
-	from := "idle|not started"
+	const from, over = "idle|not started", "complete|partial"
 	rows := entry(from, []machine.Row{
 		{ID: "start-unprepared", From: from, Event: "start", Guard: "!view.prepared", Refuse: ErrNotPrepared},
 		{ID: "start-closed", From: from, Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F108, F154", Doc: "Admission is asked at prepare and again at launch."},
 	}, machine.Target{
 		To: "permitted", Do: remember + "; permit = arg.permit", Emit: []string{"self.arm()"},
 	})
+	for i := range stranger(from) {
+		rows[i].From += "|" + over
+	}
 	rows = append(rows,
 		busy("permitted|armed|core submitted|core recorded|cpu submitted"),
-		machine.Row{ID: "start-done", From: "complete|partial", Event: "start", Refuse: ErrNotPrepared},
+		machine.Row{ID: "start-done", From: over, Event: "start", Guard: "else", Refuse: ErrNotPrepared, Doc: "One permit, one launch."},
 
 		machine.Row{
 			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free && view.open)", Source: "F76, F154",
@@ -87,7 +90,7 @@ func launch() *machine.Definition {
 		submitCore, recordCore, submitCPU, recordCPU,
 		machine.Row{ID: "reset-busy", From: "permitted|armed|core submitted|core recorded|cpu submitted", Event: "reset", Defer: true},
 		machine.Row{
-			ID: "reset", From: "idle|not started|complete|partial", Event: "reset",
+			ID: "reset", From: from + "|" + over, Event: "reset",
 			Doc:  "The run is finalized; the slot is free for another.",
 			Then: []machine.Target{{To: "idle", Do: "run_epoch = none; generation = none; dispatch = none; permit = none"}},
 		},

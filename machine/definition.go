@@ -138,7 +138,9 @@ type Target struct {
 	// With lists events taken in the same atomic step. They must be accepted:
 	// a refusal is a hole in the rules, see [ErrRuleHole].
 	With []string `json:"with,omitempty"`
-	// Emit lists events queued for later steps of the same host operation.
+	// Emit lists events queued for later steps of the same host operation, in
+	// order, ahead of those that are waiting already: what a step starts is done
+	// before the operation goes on.
 	Emit []string `json:"emit,omitempty"`
 	// Code and Return are what the host operation reports: expressions.
 	Code   string `json:"code,omitempty"`

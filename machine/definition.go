@@ -114,7 +114,10 @@ type Row struct {
 	// GuardFunc and DoFunc are for hosts with small machines of their own. A
 	// Definition that uses them is opaque: it has no JSON form, cannot be
 	// exported, and its hash covers only that something opaque is there.
-	// GuardFunc is and-ed to Guard. DoFunc runs after the Do of each target.
+	// GuardFunc is and-ed to Guard, and what it writes is lost. DoFunc runs after
+	// the Do of each target. Both run under the world's lock: they must not
+	// block, nor call a driver or an instance of it. If one panics, the world is
+	// as it was before the step, and the panic goes on to the caller.
 	GuardFunc func(Facts) bool `json:"-"`
 	DoFunc    func(Facts)      `json:"-"`
 }
@@ -135,7 +138,9 @@ type Target struct {
 	// With lists events taken in the same atomic step. They must be accepted:
 	// a refusal is a hole in the rules, see [ErrRuleHole].
 	With []string `json:"with,omitempty"`
-	// Emit lists events queued for later steps of the same host operation.
+	// Emit lists events queued for later steps of the same host operation, in
+	// order, ahead of those that are waiting already: what a step starts is done
+	// before the operation goes on.
 	Emit []string `json:"emit,omitempty"`
 	// Code and Return are what the host operation reports: expressions.
 	Code   string `json:"code,omitempty"`

@@ -18,7 +18,7 @@ type Instance struct {
 
 	// Solo: no log, and no row that is taken or waits while a command is in
 	// flight. Then the mark "in flight" excludes everyone else by itself, and
-	// one word is lock, mark and control state at once: state<<2 | waiters | busy.
+	// one word is lock, mark and control state at once: state<<3 | look | waiters | busy.
 	word    atomic.Uint32
 	perform PerformerFunc
 	bound   time.Duration
@@ -32,12 +32,14 @@ type Instance struct {
 
 	mu   sync.Mutex
 	wake chan struct{}
+	look sync.Mutex // one look at a time; see peek
 }
 
 const (
 	soloBusy    = 1
 	soloWaiters = 2
-	soloShift   = 2
+	soloLook    = 4 // busy only for a look: nothing is being carried out
+	soloShift   = 3
 )
 
 // InstanceConfig sets up an [Instance].
@@ -395,7 +397,7 @@ func (i *Instance) InFlight() bool {
 		_, in, _ := i.d.State(i.ref)
 		return in
 	}
-	return i.word.Load()&soloBusy != 0
+	return i.word.Load()&(soloBusy|soloLook) == soloBusy
 }
 
 // Available lists the events that the state accepts by some row. It is empty
@@ -405,7 +407,7 @@ func (i *Instance) Available() []EventID {
 		return i.d.Available(i.ref)
 	}
 	word := i.word.Load()
-	if word&soloBusy != 0 {
+	if word&(soloBusy|soloLook) == soloBusy {
 		return nil
 	}
 	return i.m.Accepts(StateID(word>>soloShift), NoRowID)
@@ -417,9 +419,12 @@ func (i *Instance) Can(ev EventID, args ...uint64) bool {
 	if i.d != nil {
 		return i.d.Can(i.ref, ev, args...)
 	}
-	can := false
-	i.peek(func(w *World) { can = w.Can(i.ref, ev, args...) })
-	return can
+	state, ok := i.peek()
+	if !ok {
+		return false
+	}
+	defer i.peeked(state)
+	return i.w.Can(i.ref, ev, args...)
 }
 
 // Fact returns the value of a fact. ok is false while an event that excludes
@@ -428,25 +433,35 @@ func (i *Instance) Fact(f FactID) (v uint64, ok bool) {
 	if i.d != nil {
 		return i.d.Fact(i.ref, f)
 	}
-	i.peek(func(w *World) { v, ok = w.Fact(i.ref, f) })
-	return v, ok
+	state, ok := i.peek()
+	if !ok {
+		return 0, false
+	}
+	defer i.peeked(state)
+	return i.w.Fact(i.ref, f)
 }
 
-// peek lends the world to f if nothing is being carried out.
-func (i *Instance) peek(f func(*World)) {
+// peek takes the world for a look, unless something is being carried out. It
+// is given back with peeked. Looks take turns.
+func (i *Instance) peek() (state StateID, ok bool) {
+	i.look.Lock()
 	for {
 		old := i.word.Load()
 		if old&soloBusy != 0 {
-			return
+			i.look.Unlock()
+			return 0, false
 		}
-		if i.word.CompareAndSwap(old, old|soloBusy) {
-			state := StateID(old >> soloShift)
+		if i.word.CompareAndSwap(old, old|soloBusy|soloLook) {
+			state = StateID(old >> soloShift)
 			if !i.m.careful {
 				i.w.words[i.w.base(0, 0)] = header{state: state}.pack()
 			}
-			defer i.release(state)
-			f(i.w)
-			return
+			return state, true
 		}
 	}
+}
+
+func (i *Instance) peeked(state StateID) {
+	i.release(state)
+	i.look.Unlock()
 }

@@ -33,12 +33,12 @@ func editDistance(a, b string) int {
 		return 1 << 20
 	}
 	var prev, cur, before [65]int
-	for j := range b {
+	for j := range len(b) {
 		prev[j+1] = j + 1
 	}
-	for i := range a {
+	for i := range len(a) {
 		cur[0] = i + 1
-		for j := range b {
+		for j := range len(b) {
 			cost := 1
 			if a[i] == b[j] {
 				cost = 0

@@ -18,12 +18,16 @@ const (
 	Holed
 	// Dropped: an instance in a terminal state was dropped; its slot is a new occupancy.
 	Dropped
+	// Reserved: identities that came in from outside are taken. Event is the
+	// position of their sort in [Rules.Sorts], Args[0] the highest of them; the
+	// record is of no instance.
+	Reserved
 
 	// NumRecordKinds is the number of kinds.
-	NumRecordKinds = int(Dropped) + 1
+	NumRecordKinds = int(Reserved) + 1
 )
 
-var recordKindNames = [NumRecordKinds]string{"step", "issue", "settle", "refuse", "hole", "drop"}
+var recordKindNames = [NumRecordKinds]string{"step", "issue", "settle", "refuse", "hole", "drop", "reserve"}
 
 // String returns the name used in logs.
 func (k RecordKind) String() string {

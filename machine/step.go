@@ -99,7 +99,8 @@ func (w *World) unwind(sp savepoint) {
 	}
 }
 
-// Next takes the next waiting event of the root's operation. It returns nil
+// Next takes the next waiting event of the root's operation. What that starts
+// comes before what was waiting already. It returns nil
 // if there is none, or while a command of the operation is in flight: an
 // operation is one thread of events. A deferred event stays at the head.
 func (w *World) Next(root Ref) *Step {
@@ -127,6 +128,7 @@ func (w *World) Next(root Ref) *Step {
 		w.taking = 0
 		if w.step.Status != Deferred {
 			w.dequeue(i)
+			w.ahead(n-1, root)
 		}
 		w.commit()
 		return &w.step
@@ -153,7 +155,9 @@ func (w *World) Settle(ref Ref, res Result) *Step {
 		w.midstep = true
 		defer w.unwind(w.save())
 	}
+	waiting := w.Queued()
 	w.settle(ref, res)
+	w.ahead(waiting, w.step.Root)
 	w.commit()
 	return &w.step
 }
@@ -608,6 +612,28 @@ func (w *World) enqueue(x *send, f *frame, seq uint64, root Ref) bool {
 	}
 	w.words[w.queueAt]++
 	return true
+}
+
+// ahead puts the events that a step emitted, those from position n on, before
+// the ones of its operation that were waiting already: what a step of an
+// operation starts is done before the operation goes on.
+func (w *World) ahead(n int, root Ref) {
+	if w.Queued() == n {
+		return
+	}
+	p := root.Pack()
+	for i := range n {
+		if w.words[w.entry(i)+entryRoot] != p {
+			continue
+		}
+		for ; n < w.Queued(); i, n = i+1, n+1 {
+			var e [entryWords]uint64
+			copy(e[:], w.words[w.entry(n):w.entry(n+1)])
+			copy(w.words[w.entry(i+1):w.entry(n+1)], w.words[w.entry(i):w.entry(n)])
+			copy(w.words[w.entry(i):w.entry(i+1)], e[:])
+		}
+		return
+	}
 }
 
 func (w *World) dequeue(i int) {

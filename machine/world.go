@@ -10,13 +10,16 @@ type Config struct {
 	Name string
 	// Pools gives the capacity of each pool, 1 to 4096.
 	Pools map[string]int
-	// Queue bounds the events waiting between steps; 0 means 16.
+	// Queue bounds the events waiting between steps; 0 means [DefaultQueue].
 	Queue int
 	// Recorder takes a record of every step; nil keeps none.
 	Recorder Recorder
 	// Clock gives the time of records in ns; nil means 0.
 	Clock func() int64
 }
+
+// DefaultQueue is how many events may wait between steps if a Config does not say.
+const DefaultQueue = 16
 
 // World is a set of instances that share one lock, one log and one hash: one
 // lane. It is the pure level: no I/O, no goroutine, no clock of its own, and
@@ -97,7 +100,7 @@ func unpackHeader(w uint64) header {
 func (r *Rules) NewWorld(c Config) (*World, error) {
 	w := &World{rules: r, config: c, queueCap: c.Queue, pools: new([256]place)}
 	if w.queueCap == 0 {
-		w.queueCap = 16
+		w.queueCap = DefaultQueue
 	}
 	if w.queueCap < 1 || w.queueCap > 1<<12 {
 		return nil, fmt.Errorf("queue of %d: want 1 to 4096", w.queueCap)
@@ -274,9 +277,20 @@ func (w *World) fresh(sort int) uint64 {
 }
 
 // ReserveIdentity makes sure that fresh() of the sort never returns v or less:
-// for identities that came in from outside.
+// for identities that came in from outside. It is on record, as [Reserved], if
+// it changes anything.
 func (w *World) ReserveIdentity(sort string, v uint64) {
-	if i, ok := w.rules.sortID[sort]; ok && w.words[i] < v {
-		w.words[i] = v
+	i, ok := w.rules.sortID[sort]
+	if !ok || w.words[i] >= v {
+		return
 	}
+	w.words[i] = v
+	if rec := w.record(Reserved, Ref{}, nil, nil, origin{}); rec >= 0 {
+		p := &w.records[rec]
+		*p = Record{
+			Kind: Reserved, Seq: p.Seq, Time: p.Time, Event: EventID(i), Args: [MaxArgs]uint64{v}, NArgs: 1,
+			Row: NoRowID, Call: NoCall, Reason: NoReasonID,
+		}
+	}
+	w.commit()
 }

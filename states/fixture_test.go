@@ -145,3 +145,91 @@ func (f *fixture) clean() {
 	f.Helper()
 	require.Empty(f, f.dev.Violations())
 }
+
+func split(words string) []string { return strings.Fields(words) }
+
+// stepper takes a lane's rules one step at a time, on a world of its own: the
+// orders of steps in which no driver would take them, but an explorer does.
+type stepper struct {
+	*testing.T
+	w     *machine.World
+	rules *machine.Rules
+}
+
+// stepping makes a world as the lane's is now, with nothing in flight.
+func (f *fixture) stepping() *stepper {
+	f.Helper()
+	s := &stepper{T: f.T, rules: f.lane.config.Rules}
+	f.lane.d.View(func(w *machine.World) { s.w = w.Clone() })
+	return s
+}
+
+func (s *stepper) ref(machineName string) machine.Ref {
+	return s.w.Ref(s.rules.Machine(machineName).ID(), 0)
+}
+
+func (s *stepper) state(machineName string) string { return s.w.StateName(s.ref(machineName)) }
+
+// fire takes an event that needs no command.
+func (s *stepper) fire(machineName, event string, args ...uint64) {
+	s.Helper()
+	step := s.w.Issue(s.ref(machineName), s.rules.Machine(machineName).MustEvent(event), args...)
+	require.NoError(s, s.w.RefusalError(step))
+	require.Equal(s, machine.Accepted, step.Status)
+}
+
+// issue takes an event whose command stays in flight.
+func (s *stepper) issue(machineName, event string, args ...uint64) {
+	s.Helper()
+	step := s.w.Issue(s.ref(machineName), s.rules.Machine(machineName).MustEvent(event), args...)
+	require.NoError(s, s.w.RefusalError(step))
+	require.Equal(s, machine.InFlight, step.Status)
+}
+
+// settle answers the command in flight.
+func (s *stepper) settle(machineName string, r machine.Result) machine.Status {
+	s.Helper()
+	step := s.w.Settle(s.ref(machineName), r)
+	require.NoError(s, s.w.RefusalError(step))
+	return step.Status
+}
+
+// next takes the next event that an operation emitted.
+func (s *stepper) next(root string) machine.Status {
+	s.Helper()
+	step := s.w.Next(s.ref(root))
+	require.NotNil(s, step)
+	require.NoError(s, s.w.RefusalError(step))
+	return step.Status
+}
+
+// runArgs are the arguments of an operation on the run, by process 1.
+func (s *stepper) runArgs() []uint64 {
+	out := []uint64{1}
+	for _, n := range identityNames {
+		v, _ := s.w.Fact(s.ref("run"), s.rules.Machine("run").MustFact(n))
+		out = append(out, v)
+	}
+	return out
+}
+
+func (s *stepper) fact(machineName, name string) uint64 {
+	v, _ := s.w.Fact(s.ref(machineName), s.rules.Machine(machineName).MustFact(name))
+	return v
+}
+
+// context is what CurrentContext answers when all is well.
+func (s *stepper) context() machine.Result {
+	return machine.Result{Value: s.fact("environment", "context")}
+}
+
+// without leaves the lines of a machine out of what bytes returned.
+func (f *fixture) without(machineName, state string) string {
+	var b strings.Builder
+	for line := range strings.Lines(state) {
+		if !strings.HasPrefix(line, machineName+" ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}

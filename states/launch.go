@@ -17,7 +17,7 @@ import (
 // the other (F96, F101). What a run does not need is not enqueued: each step
 // goes straight to the next one that its run has.
 func launch() *machine.Definition {
-	from := "idle|not started"
+	const from, over = "idle|not started", "complete|partial"
 	rows := entry(from, []machine.Row{
 		{ID: "start-unprepared", From: from, Event: "start", Guard: "!view.prepared", Refuse: ErrNotPrepared},
 		{ID: "start-closed", From: from, Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F108, F154", Doc: "Admission is asked at prepare and again at launch."},
@@ -25,9 +25,12 @@ func launch() *machine.Definition {
 		machine.Target{When: "view.eager", To: "permitted", Do: remember + "; permit = arg.permit; touched = false", Emit: []string{"self.capture()"}},
 		machine.Target{To: "permitted", Do: remember + "; permit = arg.permit; touched = false", Emit: []string{"self.arm()"}},
 	)
+	for i := range stranger(from) {
+		rows[i].From += "|" + over
+	}
 	rows = append(rows,
 		busyEvent("start", "permitted|ordering|tying|joining core|joining cpu|starting|started|publishing|copying|forking|forked|armed|core submitted|core recorded|cpu submitted|core awaited|cpu recorded|caller waiting"),
-		machine.Row{ID: "start-done", From: "complete|partial", Event: "start", Refuse: ErrNotPrepared},
+		machine.Row{ID: "start-done", From: over, Event: "start", Guard: "else", Refuse: ErrNotPrepared, Doc: "One permit, one launch."},
 		machine.Row{
 			ID: "capture", From: "permitted", Event: "capture", Command: "CaptureStatus()", Source: "F17, F38",
 			Doc: "Before anything is published. The run stays prepared.",
@@ -59,7 +62,7 @@ func launch() *machine.Definition {
 		machine.Row{ID: "tie", From: "tying", Event: "tie", Guard: "else", Then: []machine.Target{{To: "joining core", Emit: []string{"self.join_core()"}}}},
 		busyEvent("reset", "permitted|ordering|tying|joining core|joining cpu|starting|started|publishing|copying|forking|forked|armed|core submitted|core recorded|cpu submitted|core awaited|cpu recorded|caller waiting"),
 		machine.Row{
-			ID: "reset", From: "idle|not started|complete|partial", Event: "reset",
+			ID: "reset", From: from + "|" + over, Event: "reset",
 			Doc:  "The run is finalized; the slot is free for another.",
 			Then: []machine.Target{{To: "idle", Do: "run_epoch = none; generation = none; dispatch = none; permit = none; touched = false"}},
 		},

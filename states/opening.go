@@ -19,7 +19,8 @@ func opening() *machine.Definition {
 		Facts: []machine.Fact{{Name: "process", Type: "id process"}, {Name: "depth", Type: "int 8"}},
 		Views: []machine.View{
 			{Name: "over", Expr: `environment.state == "torn down"`},
-			{Name: "detached", Expr: `environment.state == "detached" || lane.state == "quarantined"`},
+			detached,
+			{Name: "quarantined", Expr: `lane.state == "quarantined"`},
 			{Name: "absent", Expr: `environment.state == "absent" && lane.state == "new"`},
 			{Name: "live", Expr: `environment.state == "live"`},
 			{Name: "half_made", Expr: `environment.state == "half made"`},
@@ -36,6 +37,7 @@ func opening() *machine.Definition {
 		Rows: []machine.Row{
 			{ID: "start-over", From: "ready|open", Event: "start", Guard: "view.over", Refuse: ErrFinalized, Source: "F65"},
 			{ID: "start-detached", From: "ready|open", Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
+			{ID: "start-quarantined", From: "ready", Event: "start", Guard: "view.quarantined", Refuse: ErrDetached, Source: "F66", Doc: "Given up before it was opened."},
 			{ID: "start-owed", From: "ready", Event: "start", Guard: "view.owed", Refuse: ErrCleanupOwed, Source: "F64"},
 			{ID: "start-again", From: "ready", Event: "start", Guard: "!view.absent", Refuse: ErrAlreadyInitialised},
 			{

@@ -30,16 +30,20 @@ var detached = machine.View{Name: "detached", Expr: `environment.state == "detac
 // operation's own refusals, then the context check, whose mismatch loses
 // nothing (F54, F59, F66, F122).
 func entry(from string, refusals []machine.Row, then ...machine.Target) []machine.Row {
-	rows := []machine.Row{
-		{ID: "start-foreign", From: from, Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
-		{ID: "start-detached", From: from, Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
-		{ID: "start-stale", From: from, Event: "start", Guard: notTheRuns, Refuse: ErrStaleIdentity, Source: "F122"},
-	}
-	rows = append(rows, refusals...)
+	rows := append(stranger(from), refusals...)
 	return append(rows, machine.Row{
 		ID: "start", From: from, Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
 		Then: contextTargets(then...),
 	})
+}
+
+// stranger refuses whoever has no say in the run at all.
+func stranger(from string) []machine.Row {
+	return []machine.Row{
+		{ID: "start-foreign", From: from, Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+		{ID: "start-detached", From: from, Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
+		{ID: "start-stale", From: from, Event: "start", Guard: notTheRuns, Refuse: ErrStaleIdentity, Source: "F122"},
+	}
 }
 
 // contextTargets are where the answer of CurrentContext leads.

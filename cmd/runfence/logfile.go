@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/machine/translog"
+)
+
+// openInput opens a file to read; "-" is standard input. The name is that for
+// messages.
+func (a *app) openInput(path string) (in io.ReadCloser, name string, err error) {
+	if path == "-" {
+		return io.NopCloser(a.stdin), "standard input", nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, path, near(path, err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		f.Close()
+		return nil, path, fmt.Errorf("%s: is a directory: want a file", path)
+	}
+	return f, path, nil
+}
+
+// near words the error of a file that cannot be opened, with the nearest name
+// in its directory if it does not exist.
+func near(path string, err error) error {
+	var perr *os.PathError
+	if errors.As(err, &perr) {
+		err = perr.Err
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	dir, base := filepath.Split(path)
+	var names []string
+	if entries, derr := os.ReadDir(filepath.Clean(dir + ".")); derr == nil {
+		for _, e := range entries {
+			if !e.IsDir() {
+				names = append(names, e.Name())
+			}
+		}
+	}
+	if _, meant, ok := strings.Cut(machine.Unknown("file", base, names), ": did you mean "); ok {
+		return fmt.Errorf("%s: %w: did you mean %s", path, err, meant)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// logFile is a log that is being read.
+type logFile struct {
+	*translog.Reader
+	name   string
+	in     io.Closer
+	worlds int    // opened so far
+	gaps   uint64 // records lost to gaps
+}
+
+func (a *app) openLog(path string) (*logFile, error) {
+	in, name, err := a.openInput(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := translog.NewReader(in)
+	if err != nil {
+		in.Close()
+		return nil, atPlace(name, err)
+	}
+	return &logFile{Reader: r, name: name, in: in}, nil
+}
+
+func (l *logFile) Close() { l.in.Close() }
+
+// next reads one entry, and returns io.EOF after the last.
+func (l *logFile) next(e *translog.Entry) error {
+	if err := l.Next(e); err != nil {
+		if err != io.EOF {
+			err = atPlace(l.name, err)
+		}
+		return err
+	}
+	switch e.Kind {
+	case translog.WorldEntry:
+		l.worlds++
+	case translog.GapEntry:
+		l.gaps += e.Gap.Count
+	}
+	return nil
+}
+
+// atPlace puts the file, and the line if there is one, before an error of a log.
+func atPlace(name string, err error) error {
+	var (
+		torn    *translog.TornError
+		corrupt *translog.CorruptError
+		unknown *translog.NameError
+		line    int
+	)
+	switch {
+	case errors.As(err, &torn):
+		line = torn.Place.Line
+	case errors.As(err, &corrupt):
+		line = corrupt.Place.Line
+	case errors.As(err, &unknown):
+		line = unknown.Place.Line
+	}
+	if line > 0 {
+		name = fmt.Sprintf("%s:%d", name, line)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// ending judges how a log ended, given the error that ended its reading. A log
+// that is torn, has gaps or was never closed is incomplete, which is a finding;
+// one that is damaged or cannot be read any further is an error.
+func (l *logFile) ending(err error) (incomplete []string, failed error) {
+	switch {
+	case err == io.EOF:
+		if !l.Closed() {
+			incomplete = append(incomplete, "the log was never closed: its writer was stopped, or is still writing")
+		}
+	case asTorn(err) != nil:
+		incomplete = append(incomplete, err.Error())
+	default:
+		failed = err
+	}
+	if l.gaps > 0 {
+		incomplete = append(incomplete, fmt.Sprintf("%d records are missing: the sink failed while it was written", l.gaps))
+	}
+	return incomplete, failed
+}
+
+// asTorn returns the torn end that an error tells of, or nil.
+func asTorn(err error) *translog.TornError {
+	var torn *translog.TornError
+	if errors.As(err, &torn) {
+		return torn
+	}
+	return nil
+}
+
+// allowance is the flag that makes an incomplete log good enough.
+type allowance struct{ incomplete bool }
+
+func (w *allowance) flag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&w.incomplete, "allow-incomplete", false, "exit 0 though the log is torn, has gaps or was never closed")
+}
+
+const incompleteHelp = `A log that is torn, has gaps or was never closed is incomplete. That is said on
+standard error and is a finding, exit 1, unless --allow-incomplete is given. A
+log that is damaged is read as far as it is sound, and is exit 2.`
+
+// judge turns the ending of a log into the command's error: damage first, then
+// what is missing.
+func (a *app) judge(l *logFile, err error, w allowance) error {
+	incomplete, failed := l.ending(err)
+	for _, text := range incomplete {
+		if !strings.HasPrefix(text, l.name) {
+			text = l.name + ": " + text
+		}
+		fmt.Fprintf(a.stderr, "runfence: %s\n", text)
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case len(incomplete) > 0 && !w.incomplete:
+		return found("")
+	}
+	return nil
+}

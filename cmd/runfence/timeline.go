@@ -1,0 +1,430 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/runfence/runfence/scenario"
+)
+
+// timeline draws what a script did: time, host, and a column for each stream,
+// with kernels as spans.
+type timeline struct {
+	out   *output
+	style style
+	// host and stream are the widths of the columns.
+	host, stream int
+	whole        int // width of all
+	columns      []*lifeline
+	time         string // of the row printed last
+}
+
+// lifeline is the column of one stream.
+type lifeline struct {
+	stream string
+	class  scenario.Column
+	title  string
+	busy   string // what is being executed, or empty
+}
+
+const (
+	timeWidth     = 10
+	least, most   = 18, 30 // of a stream's column
+	leastHost     = 34
+	gutter        = "  "
+	spanBegins    = "┌ "
+	spanGoes      = "│"
+	spanEnds      = "└ "
+	point         = "• "
+	answerMark    = "= "
+	violationMark = "! "
+	callIndent    = "  "
+)
+
+func newTimeline(out *output, s style, width int, events []scenario.Event) *timeline {
+	t := &timeline{out: out, style: s, whole: width}
+	classes := map[scenario.Column]int{}
+	longest := least
+	for _, e := range events {
+		if e.Column == scenario.Host {
+			continue
+		}
+		longest = max(longest, len(spanBegins)+len(e.Text))
+		if t.lifeline(e.Stream) == nil {
+			t.columns = append(t.columns, &lifeline{stream: e.Stream, class: e.Column})
+			classes[e.Column]++
+		}
+	}
+	for _, c := range t.columns {
+		c.title = map[scenario.Column]string{scenario.AICore: "AICore", scenario.AICPU: "AICPU"}[c.class]
+		if classes[c.class] > 1 {
+			c.title += " " + c.stream
+		}
+	}
+	n := len(t.columns)
+	t.stream = min(longest, most)
+	for t.stream > least && width-timeWidth-n*(t.stream+len(gutter)) < leastHost {
+		t.stream--
+	}
+	t.host = max(leastHost, width-timeWidth-n*(t.stream+len(gutter))-len(gutter))
+	return t
+}
+
+func (t *timeline) lifeline(stream string) *lifeline {
+	for _, c := range t.columns {
+		if c.stream == stream {
+			return c
+		}
+	}
+	return nil
+}
+
+// heading prints the columns' titles.
+func (t *timeline) heading() {
+	line := pad("     time", timeWidth) + gutter + pad("host", t.host)
+	for _, c := range t.columns {
+		line += gutter + pad(c.title, t.stream)
+	}
+	t.out.println(t.style.bold(strings.TrimRight(line, " ")))
+}
+
+// row prints one moment: what the host does, and what the streams do.
+func (t *timeline) row(time string, host []string, cells map[*lifeline][]string) {
+	if time == t.time {
+		time = ""
+	} else {
+		t.time = time
+	}
+	n := max(1, len(host))
+	for _, c := range cells {
+		n = max(n, len(c))
+	}
+	for i := range n {
+		line := strings.Repeat(" ", timeWidth)
+		if i == 0 {
+			line = strings.Repeat(" ", max(0, timeWidth-width(time)-1)) + t.style.dim(time) + " "
+		}
+		text := ""
+		if i < len(host) {
+			text = host[i]
+		}
+		line += gutter + pad(text, t.host)
+		for _, c := range t.columns {
+			text := ""
+			switch own := cells[c]; {
+			case i < len(own) && own[i] != "":
+				text = own[i]
+			case c.busy != "":
+				text = t.style.cyan(spanGoes)
+			}
+			line += gutter + pad(text, t.stream)
+		}
+		t.out.println(strings.TrimRight(line, " "))
+	}
+}
+
+// room is how wide text of the host may be: while no stream is busy it may
+// take their columns too.
+func (t *timeline) room() int {
+	if slices.ContainsFunc(t.columns, func(c *lifeline) bool { return c.busy != "" }) {
+		return t.host
+	}
+	return t.whole - timeWidth - len(gutter)
+}
+
+// said is text of the host's, wrapped; later lines are below the first.
+func said(w int, indent, text string, paint func(string) string) []string {
+	lines := wrap(printable(text), w-width(indent))
+	for i, l := range lines {
+		in := indent
+		if i > 0 {
+			in = strings.Repeat(" ", width(indent))
+		}
+		lines[i] = in + paint(l)
+	}
+	return lines
+}
+
+func plain(s string) string { return s }
+
+// events prints what happened while one command was carried out.
+func (t *timeline) events(events []scenario.Event) {
+	for i := 0; i < len(events); {
+		e := events[i]
+		switch {
+		case e.Column != scenario.Host:
+			i += t.device(events[i:])
+		case e.Mark:
+			i++ // the command itself, which stands there already
+		case strings.HasPrefix(e.Text, violationMark):
+			t.row(virtual(e.Time), said(t.room(), callIndent, e.Text, t.style.red), nil)
+			i++
+		default:
+			i += t.calls(events[i:])
+		}
+	}
+}
+
+// calls prints calls of the host: one, or several in a row that have nothing
+// to tell, with what they had streams begin. It returns how many events that were.
+func (t *timeline) calls(events []scenario.Event) int {
+	e := events[0]
+	switch returns(events) {
+	case 0:
+	case 1:
+		return 1 // at once: its return tells all
+	default:
+		t.row(virtual(e.Time), said(t.room(), callIndent, e.Text+" …", plain), nil)
+		return 1
+	}
+	n, texts, paint := 1, []string{e.Text}, plain
+	if out := outcomeOf(e); out == "" {
+		for n < len(events) && events[n].Time == e.Time && isCall(events[n]) && outcomeOf(events[n]) == "" && returns(events[n:]) == 0 {
+			texts = append(texts, events[n].Text)
+			n++
+		}
+	} else if bad.MatchString(out) {
+		paint = t.style.yellow
+	}
+	// What streams begin on account of the call stands beside it.
+	begun := events[n:n]
+	taken := map[string]bool{}
+	for m := n; m < len(events) && events[m].Column != scenario.Host && events[m].Time == e.Time; m++ {
+		c := t.lifeline(events[m].Stream)
+		if begins(events[m].Text) == "" || instant(events[m:]) || c.busy != "" || taken[c.stream] {
+			break
+		}
+		taken[c.stream] = true
+		begun = events[n : m+1]
+	}
+	w := t.room()
+	if len(begun) > 0 {
+		w = t.host
+	}
+	host := said(w, callIndent, strings.Join(texts, "; "), paint)
+	cells := map[*lifeline][]string{}
+	for _, e := range begun {
+		c := t.lifeline(e.Stream)
+		cells[c] = append(make([]string, len(host)-1), t.happening(c, e.Text, false)...)
+	}
+	t.row(virtual(e.Time), host, cells)
+	for _, e := range begun {
+		t.lifeline(e.Stream).busy = begins(e.Text)
+	}
+	return n + len(begun)
+}
+
+// isCall reports that an event is a call of the host, or its return.
+func isCall(e scenario.Event) bool {
+	return e.Column == scenario.Host && !e.Mark && !strings.HasPrefix(e.Text, violationMark)
+}
+
+// outcomeOf returns how a call ended, with the colon before it.
+func outcomeOf(e scenario.Event) string {
+	if i := strings.Index(e.Text, ": "); i >= 0 && isCall(e) {
+		return e.Text[i:]
+	}
+	return ""
+}
+
+// bad matches the outcome of a call that did not go well.
+var bad = regexp.MustCompile(`^: (refused|failed|panicked|timedout)`)
+
+// returns reports how many events after a call its return is told, if that is
+// told apart; else 0.
+func returns(events []scenario.Event) int {
+	for i, e := range events[1:] {
+		if isCall(e) && strings.HasPrefix(e.Text, events[0].Text+": ") {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// device prints what streams do in the same instant as one row. It returns how
+// many events that were.
+func (t *timeline) device(events []scenario.Event) int {
+	n, now := 0, events[0].Time
+	cells := map[*lifeline][]string{}
+	var ended []*lifeline
+	begun := map[*lifeline]string{}
+	for n < len(events) && events[n].Column != scenario.Host && events[n].Time == now {
+		e := events[n]
+		c := t.lifeline(e.Stream)
+		if cells[c] != nil {
+			break
+		}
+		n++
+		if instant(events[n-1:]) {
+			cells[c] = t.happening(c, events[n].Text, true)
+			n++
+			continue
+		}
+		cells[c] = t.happening(c, e.Text, false)
+		if what := begins(e.Text); what != "" {
+			begun[c] = what
+		} else if c.ends(e.Text) {
+			ended = append(ended, c)
+		}
+	}
+	for _, c := range ended {
+		c.busy = ""
+	}
+	t.row(virtual(now), nil, cells)
+	for c, what := range begun {
+		c.busy = what
+	}
+	return n
+}
+
+// happening draws what a stream does.
+func (t *timeline) happening(c *lifeline, text string, instant bool) []string {
+	mark, what := point, text
+	switch {
+	case instant:
+	case begins(text) != "":
+		mark, what = spanBegins, begins(text)
+	case c.ends(text):
+		mark = spanEnds
+	case c.busy != "":
+		mark = spanGoes + " "
+	}
+	paint := plain
+	if strings.Contains(what, ", ") { // a code
+		paint = t.style.red
+	}
+	lines := wrap(printable(what), t.stream-width(mark))
+	for i, l := range lines {
+		if i == 0 {
+			lines[i] = t.style.cyan(mark) + paint(l)
+		} else {
+			lines[i] = strings.Repeat(" ", width(mark)) + paint(l)
+		}
+	}
+	return lines
+}
+
+// begins returns what begins, if an event says that something does.
+func begins(text string) string {
+	what, ok := strings.CutSuffix(text, " starts")
+	if !ok {
+		return ""
+	}
+	return what
+}
+
+// ends reports whether an event ends what the stream is at.
+func (c *lifeline) ends(text string) bool {
+	return c.busy != "" && strings.HasPrefix(text, c.busy) && begins(text) == "" && !strings.HasSuffix(text, " sets its flag")
+}
+
+// instant reports that what begins ends in the same instant, with nothing between.
+func instant(events []scenario.Event) bool {
+	what := begins(events[0].Text)
+	if what == "" || len(events) < 2 {
+		return false
+	}
+	a, b := events[0], events[1]
+	return a.Stream == b.Stream && a.Column == b.Column && a.Time == b.Time && (&lifeline{busy: what}).ends(b.Text)
+}
+
+// answer prints a line of what a command answered.
+func (t *timeline) answer(l string) {
+	paint := t.style.green
+	switch {
+	case strings.HasPrefix(l, violationMark) || strings.HasPrefix(l, "failed: "):
+		paint = t.style.red
+	case strings.HasPrefix(l, "refused: "):
+		paint = t.style.yellow
+	}
+	t.row(t.time, said(t.room(), answerMark, l, paint), nil)
+}
+
+// draw prints the timeline of a script that was run, with its comments where
+// they stand.
+func (t *timeline) draw(src []byte, r *scenario.Result) {
+	lines := strings.Split(string(src), "\n")
+	t.heading()
+	at, events := 0, r.Timeline
+	for _, b := range r.Blocks {
+		if !b.Ran {
+			break
+		}
+		answers := allot(b)
+		for i, c := range b.Commands {
+			if c.Line > at {
+				t.comment(lines[at : c.Line-1])
+				at = c.Line
+			}
+			n := slices.IndexFunc(events, func(e scenario.Event) bool { return e.Line > c.Line })
+			if n < 0 {
+				n = len(events)
+			}
+			now := t.time
+			if n > 0 && events[0].Mark {
+				now = virtual(events[0].Time)
+			}
+			t.row(now, said(t.room(), "", c.Text, t.style.bold), nil)
+			t.events(events[:n])
+			events = events[n:]
+			for _, l := range answers[i] {
+				t.answer(unprefixed(l, c.Text))
+			}
+		}
+	}
+}
+
+// allot shares the lines that a block answered among its commands: an answer
+// begins with its command's verb.
+func allot(b *scenario.Block) [][]string {
+	out := make([][]string, len(b.Commands))
+	at := 0
+	for l := range strings.Lines(b.Actual) {
+		l = strings.TrimRight(l, "\n")
+		for i := at; i < len(b.Commands); i++ {
+			verb, _, _ := strings.Cut(b.Commands[i].Text, " ")
+			if strings.HasPrefix(l, verb+":") || strings.HasPrefix(l, verb+" ") {
+				at = i
+				break
+			}
+		}
+		out[at] = append(out[at], l)
+	}
+	return out
+}
+
+// unprefixed leaves out what an answer repeats of its command.
+func unprefixed(l, command string) string {
+	verb, rest, _ := strings.Cut(command, " ")
+	name, _, _ := strings.Cut(rest, " ")
+	for _, prefix := range []string{verb + " " + name + ": ", verb + ": "} {
+		if after, ok := strings.CutPrefix(l, prefix); ok {
+			return after
+		}
+	}
+	return l
+}
+
+// comment prints the comments among some lines, as paragraphs.
+func (t *timeline) comment(lines []string) {
+	var text []string
+	flush := func() {
+		if len(text) > 0 {
+			t.out.println("")
+			for _, l := range wrap(printable(strings.Join(text, " ")), t.whole) {
+				t.out.println(l)
+			}
+			text = nil
+		}
+	}
+	for _, l := range lines {
+		rest, ok := strings.CutPrefix(strings.TrimSpace(l), "#")
+		if rest = strings.TrimSpace(rest); !ok || rest == "" {
+			flush()
+			continue
+		}
+		text = append(text, rest)
+	}
+	flush()
+}

@@ -206,3 +206,9 @@ func (d *device) removeImage(ctx context.Context, c *machine.Command) machine.Re
 	}
 	return answer(r, 0)
 }
+
+func (d *device) addImage(id uint64, b []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.images[id] = &image{bytes: append([]byte(nil), b...)}
+}

@@ -83,6 +83,8 @@ type directory struct {
 	identity                                              [3]machine.FactID // of run
 	permit, fault                                         machine.FactID
 	arming                                                machine.FactID // of fence
+	occupancy                                             machine.FactID // of callable
+	registered                                            machine.StateID
 }
 
 // ErrNilBackend: a Config without a Backend.
@@ -147,6 +149,8 @@ func look(r *machine.Rules) (*directory, error) {
 	for i, n := range identityNames {
 		at.identity[i] = at.run.MustFact(n)
 	}
+	at.occupancy = at.callable.MustFact("occupancy")
+	at.registered, _ = at.callable.State("registered")
 	at.permit, at.fault, at.arming = at.run.MustFact("permit"), at.run.MustFact("fault"), at.fence.MustFact("arming")
 	return at, nil
 }

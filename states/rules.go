@@ -13,7 +13,7 @@ func Definitions() []*machine.Definition {
 		environment(), latch(), lane(), run(), fence(), token(),
 		opening(), prepare(), launch(), poll(), drain(), finalize(), submit(), recovery(), closing(),
 		region(), callerOrder(), join(), outcome(),
-		registry(), callable(), health(), watched(),
+		registry(), callable(), health(), watched(), invocation(),
 	}
 }
 

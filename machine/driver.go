@@ -52,13 +52,20 @@ type Driver struct {
 	changed chan struct{}
 	waiting int
 	// pumping lists the roots whose operations some goroutine is carrying on.
-	pumping []Ref
+	pumping []pumped
 	// due holds the answers that nobody waits with any more.
 	due     []answer
 	cmds    [][]Command // per machine and slot: stable while in flight
 	perform PerformerFunc
 	flusher Flusher // nil if the recorder is none
 	ctx     atomic.Pointer[commandContext]
+}
+
+// pumped is a root whose operations pumps callers carry on. taking of them are
+// in the middle of an event that was emitted.
+type pumped struct {
+	root          Ref
+	pumps, taking int
 }
 
 // answer is a command's answer that an instance in flight holds up: its target
@@ -116,7 +123,7 @@ func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) 
 	p := pump{d: d, ctx: ctx, cc: cc, root: ref}
 	d.mu.Lock()
 	defer p.end()
-	if d.w.Queued() > 0 && d.w.HasNext(ref) && !d.isPumping(ref) {
+	if d.w.Queued() > 0 && d.w.HasNext(ref) && d.pumped(ref) == nil {
 		// An earlier caller gave up half-way: its operation goes first.
 		p.begin()
 		if err := p.run(); err != nil {
@@ -155,7 +162,7 @@ func (d *Driver) Resume(ctx context.Context, root Ref) (Reply, error) {
 	p := pump{d: d, ctx: ctx, root: root}
 	d.mu.Lock()
 	defer p.end()
-	if d.isPumping(root) {
+	if d.pumped(root) != nil {
 		return Reply{}, nil
 	}
 	p.begin()
@@ -183,13 +190,14 @@ func (d *Driver) unlock() {
 	}
 }
 
-func (d *Driver) isPumping(root Ref) bool {
-	for _, r := range d.pumping {
-		if r == root {
-			return true
+// pumped returns the entry of a root, or nil if nobody carries it on.
+func (d *Driver) pumped(root Ref) *pumped {
+	for i := range d.pumping {
+		if d.pumping[i].root == root {
+			return &d.pumping[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // pump carries one host operation on. Its methods are called with the lock held.
@@ -199,8 +207,10 @@ type pump struct {
 	cc    *commandContext // ctx marked; nil until a command needs it
 	root  Ref
 	begun bool
-	reply Reply
-	fail  *FailureError
+	// taking: in the middle of an event that was emitted.
+	taking bool
+	reply  Reply
+	fail   *FailureError
 	// cause is the first failure or refusal of another instance on the way.
 	cause error
 	hole  *HoleError
@@ -209,23 +219,49 @@ type pump struct {
 
 // begin says that this pump carries its root's operation on.
 func (p *pump) begin() {
-	if !p.begun {
-		p.begun = true
-		p.d.pumping = append(p.d.pumping, p.root)
+	if p.begun {
+		return
 	}
+	p.begun = true
+	if x := p.d.pumped(p.root); x != nil {
+		x.pumps++
+		return
+	}
+	p.d.pumping = append(p.d.pumping, pumped{root: p.root, pumps: 1})
+}
+
+// take says whether this pump is in the middle of an emitted event.
+func (p *pump) take(taking bool) {
+	if p.taking != taking {
+		p.taking = taking
+		if x := p.d.pumped(p.root); taking {
+			x.taking++
+		} else {
+			x.taking--
+		}
+	}
+}
+
+// othersAt reports whether events of the operation wait, or are being taken,
+// while another caller has the turn.
+func (p *pump) othersAt() bool {
+	return p.d.w.HasNext(p.root) || p.d.pumped(p.root).taking > 0
 }
 
 // end ends it, and the host operation with it.
 func (p *pump) end() {
 	d := p.d
 	if p.begun {
-		last := len(d.pumping) - 1
-		for i := last; ; i-- {
-			if d.pumping[i] == p.root {
-				d.pumping[i] = d.pumping[last]
-				d.pumping = d.pumping[:last]
-				break
-			}
+		if p.taking {
+			p.take(false)
+			d.wake()
+		}
+		if x := d.pumped(p.root); x.pumps > 1 {
+			x.pumps--
+		} else {
+			last := len(d.pumping) - 1
+			*x = d.pumping[last]
+			d.pumping = d.pumping[:last]
 		}
 	}
 	if p.timer != nil {
@@ -245,6 +281,12 @@ func (p *pump) run() error {
 	for {
 		s := d.w.Next(p.root)
 		if s == nil {
+			if p.othersAt() {
+				if err := p.waitFor(p.root, "the rest of its operation"); err != nil {
+					return err
+				}
+				continue
+			}
 			switch {
 			case p.fail != nil:
 				p.fail.Cause = p.cause
@@ -270,6 +312,7 @@ func (p *pump) run() error {
 				p.hole = &HoleError{Refusal: r}
 			}
 		default:
+			p.take(true)
 			if err := p.carryOut(s); err != nil {
 				return err
 			}
@@ -302,6 +345,7 @@ func (p *pump) carryOut(s *Step) error {
 		}
 	}
 	p.note(s, caught)
+	p.take(false)
 	d.wake()
 	return nil
 }
@@ -350,8 +394,12 @@ func (p *pump) perform(c *Command) (res Result, caught any) {
 
 // wait lets go of the lock until something settles.
 func (p *pump) wait(s *Step) error {
+	return p.waitFor(s.Ref, p.d.w.rules.eventName(s.Ref, s.Event))
+}
+
+func (p *pump) waitFor(ref Ref, what string) error {
 	d := p.d
-	where, ev := d.w.rules.RefName(s.Ref)+" in state "+d.w.StateName(s.Ref), d.w.rules.eventName(s.Ref, s.Event)
+	where := d.w.rules.RefName(ref) + " in state " + d.w.StateName(ref)
 	changed := d.changed
 	d.waiting++
 	d.mu.Unlock()
@@ -370,9 +418,9 @@ func (p *pump) wait(s *Step) error {
 	case <-changed:
 		return nil
 	case <-p.ctx.Done():
-		return &BusyError{Where: where, Event: ev, Cause: context.Cause(p.ctx)}
+		return &BusyError{Where: where, Event: what, Cause: context.Cause(p.ctx)}
 	case <-bound:
-		return &BusyError{Where: where, Event: ev}
+		return &BusyError{Where: where, Event: what}
 	}
 }
 

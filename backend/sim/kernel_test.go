@@ -226,3 +226,56 @@ func TestDefine(t *testing.T) {
 	require.Equal(t, backend.InvalidParam, old.Submit(ctx, r.coreS, l).Code)
 	require.True(t, r.d.Submit(ctx, r.coreS, l).Ok())
 }
+
+// The plan can lose a notice, or hold it up.
+func TestNoticesOfThePlan(t *testing.T) {
+	ctx := context.Background()
+	for _, x := range []struct {
+		plan string
+		at   time.Duration // zero: never
+	}{
+		{"SubmitAICore#1 kernel-hang", 0},
+		{"SubmitAICore#1 notice-lost", 0},
+		{"SubmitAICore#1 notice-late 16s", 16*time.Second + 20*time.Microsecond},
+		{"SubmitAICore#1 kernel-fatal 507014", 5*time.Microsecond + 20*time.Microsecond},
+	} {
+		f, err := sim.ParseFault(x.plan)
+		require.NoError(t, err)
+		fatal := sim.Fault{Op: sim.OpSubmitAICore, Nth: 1, Kind: sim.KernelFatal}
+		r := newRig(t, sim.Config{NoticeTime: 5 * time.Microsecond, Plan: []sim.Fault{f, fatal}})
+		r.d.Submit(ctx, r.coreS, r.core)
+		for r.d.AdvanceToNext() {
+			continue
+		}
+		var n [2]backend.Notice
+		got, _ := r.d.Notices(n[:])
+		if x.at == 0 {
+			require.Zero(t, got, x.plan)
+			continue
+		}
+		require.Equal(t, 1, got, x.plan)
+		require.Equal(t, x.at, r.d.Now(), x.plan)
+	}
+}
+
+// An unconfirmed reset may report success, or an error of its own.
+func TestUnconfirmedReset(t *testing.T) {
+	ctx := context.Background()
+	r := newRig(t, sim.Config{Plan: []sim.Fault{
+		{Op: sim.OpReset, Nth: 1, Kind: sim.Unconfirmed},
+		{Op: sim.OpReset, Nth: 2, Kind: sim.Unconfirmed, Code: backend.DriverInternalError},
+		{Op: sim.OpReset, Nth: 3, Kind: sim.FailAfter},
+	}})
+	r.d.Submit(ctx, r.coreS, r.core)
+	confirmed, res := r.d.Reset(ctx)
+	require.False(t, confirmed)
+	require.True(t, res.Ok())
+	confirmed, res = r.d.Reset(ctx)
+	require.False(t, confirmed)
+	require.Equal(t, backend.DriverInternalError, res.Code)
+	require.True(t, r.d.Busy(), "neither had an effect")
+	confirmed, res = r.d.Reset(ctx)
+	require.False(t, confirmed, "a reset that took effect and failed is no proof either")
+	require.False(t, res.Ok())
+	require.False(t, r.d.Busy())
+}

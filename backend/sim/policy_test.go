@@ -16,7 +16,7 @@ import (
 func TestRandomReachesWhatTimedDoesNot(t *testing.T) {
 	ctx := context.Background()
 	seen := map[string]bool{}
-	for seed := range uint64(5000) {
+	for seed := range uint64(2000) {
 		r := newRig(t, sim.Config{Budget: 1, Faults: sim.Faults(sim.KernelFatal)})
 		r.d.SetPolicy(sim.NewRandom(seed, 10))
 		r.d.Submit(ctx, r.coreS, r.core)

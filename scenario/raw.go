@@ -134,7 +134,7 @@ func (s *session) devAlloc(c *call, d *Device) error {
 	if r.Ok() {
 		s.naming.add(n, sim.KindMemory, uint64(h))
 	}
-	s.told(c, r, fmt.Sprintf("%d bytes, %s", c.num("size", 0), where))
+	s.told(c, r, fmt.Sprintf("%s, %s", plural(int(c.num("size", 0)), "byte"), where))
 	return nil
 }
 

@@ -68,6 +68,9 @@ type call struct {
 
 // words of the verb and what it is about, as they begin its answer.
 func (c *call) String() string {
+	if c.open {
+		return c.name + " " + c.args["instance"] + " " + c.args["event"]
+	}
 	for _, p := range c.params {
 		if v := c.args[p.name]; p.place && v != "" && p.kind == name {
 			return c.name + " " + v
@@ -305,7 +308,7 @@ func shortCode(c backend.Code) string {
 // codeText is a return code for readers: number and name.
 func codeText(c backend.Code) string {
 	s := strconv.Itoa(int(c))
-	if n := shortCode(c); n != "" {
+	if n := shortCode(c); n != "" && c != backend.Success {
 		s += " " + n
 	}
 	return s

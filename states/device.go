@@ -162,6 +162,13 @@ func (d *device) openSlots(ctx context.Context, _ *machine.Command) machine.Resu
 	return machine.Result{}
 }
 
+// gone reports whether a destroyed handle names nothing any more. A destroy
+// that was attempted and failed may have taken effect all the same: trying it
+// again is then answered with InvalidHandle, and that is as good as a success.
+func gone(r backend.Result) bool {
+	return r.Ok() || (r.Outcome == machine.Refused && r.Code == backend.InvalidHandle)
+}
+
 // teardown gives back every handle the slots still have, events first. What
 // fails stays in its slot for the next try.
 func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Result {
@@ -169,7 +176,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 		s := &d.slots[i]
 		for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone} {
 			if *e != 0 {
-				if r := d.b.DestroyEvent(ctx, *e); !r.Ok() {
+				if r := d.b.DestroyEvent(ctx, *e); !gone(r) {
 					return answer(r, 0)
 				}
 				*e = 0
@@ -177,7 +184,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 		}
 		for _, q := range []*backend.Stream{&s.core, &s.cpu} {
 			if *q != 0 {
-				if r := d.b.DestroyStream(ctx, *q); !r.Ok() {
+				if r := d.b.DestroyStream(ctx, *q); !gone(r) {
 					return answer(r, 0)
 				}
 				*q = 0
@@ -185,7 +192,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 		}
 		for _, m := range []*backend.Memory{&s.args, &s.pinned} {
 			if *m != 0 {
-				if r := d.b.Free(ctx, *m); !r.Ok() {
+				if r := d.b.Free(ctx, *m); !gone(r) {
 					return answer(r, 0)
 				}
 				*m = 0
@@ -212,7 +219,7 @@ func (d *device) prepareRun(ctx context.Context, c *machine.Command) machine.Res
 	if s.argsSize < size {
 		for _, m := range []*backend.Memory{&s.args, &s.pinned} {
 			if *m != 0 {
-				if r := d.b.Free(ctx, *m); !r.Ok() {
+				if r := d.b.Free(ctx, *m); !gone(r) {
 					return answer(r, 0)
 				}
 				*m = 0

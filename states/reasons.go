@@ -109,19 +109,14 @@ const (
 	ErrWaitTimeout machine.Reason = "the wait expired, which proves nothing"
 	// ErrRelease: the run's resources could not be released; finalize may be retried.
 	ErrRelease machine.Reason = "the run's resources could not be released"
-	// ErrOperationUnderWay: another goroutine is inside the same operation of the run.
-	ErrOperationUnderWay machine.Reason = "the operation is under way"
 	// ErrRunLive: a run of the lane is not finalized.
 	ErrRunLive machine.Reason = "a run is not finalized"
 	// ErrStreams: the lane's streams could not be made or destroyed.
 	ErrStreams machine.Reason = "the streams could not be made or destroyed"
+	// ErrStreamError: a stream carries a sticky error, by its query (F119).
+	ErrStreamError machine.Reason = "a stream is in error"
+	// ErrCloseRejected: the close claimed nothing, and the lifecycle is as it was (F62).
+	ErrCloseRejected machine.Reason = "close rejected: nothing was claimed"
+	// ErrDepthReached: as many runs as the lane's depth allows are admitted.
+	ErrDepthReached machine.Reason = "the admission depth is reached"
 )
-
-// ErrStreamError: a stream carries a sticky error, by its query (F119).
-const ErrStreamError machine.Reason = "a stream is in error"
-
-// ErrCloseRejected: the close claimed nothing, and the lifecycle is as it was (F62).
-const ErrCloseRejected machine.Reason = "close rejected: nothing was claimed"
-
-// ErrDepthReached: as many runs as the lane's depth allows are admitted.
-const ErrDepthReached machine.Reason = "the admission depth is reached"

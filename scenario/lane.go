@@ -103,8 +103,8 @@ func (s *session) laneVerb(c *call) error {
 		Slots: int(c.num("slots", 1)), Tokens: int(c.num("tokens", 4)), Timeout: c.dur("timeout", time.Second),
 		Borrowed: c.has("borrowed"), Generation: c.num("generation", 0),
 	}
-	if cfg.Slots == 0 || cfg.Tokens == 0 {
-		return errors.New("a lane needs a slot and a token")
+	if cfg.Slots == 0 || cfg.Tokens == 0 || cfg.Timeout == 0 {
+		return errors.New("lane: it needs a slot, a token, and a timeout that is not zero, which a device rejects")
 	}
 	if err := s.makeLane(n, cfg); err != nil {
 		return err

@@ -61,8 +61,12 @@ func raw(f func(s *session, c *call, d *Device) error) func(*session, *call) err
 			return errors.New(c.name + `: there is no device in the pure world; leave it with "pure end"`)
 		}
 		defer func() {
-			if p, ok := recover().(*sim.Panic); ok {
+			switch p := recover().(type) {
+			case nil:
+			case *sim.Panic:
 				s.answer(c, "panicked: %v", p)
+			default:
+				panic(p)
 			}
 		}()
 		return f(s, c, d)

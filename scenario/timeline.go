@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
@@ -70,6 +71,9 @@ func (s *session) markResult(what, text string, took bool) {
 	if n := len(evs); n > s.timeline.told && evs[n-1].Mark && evs[n-1].Text == what && evs[n-1].Time == s.now() {
 		evs[n-1].Text = text
 		return
+	}
+	if strings.HasPrefix(what, "dev ") {
+		return // its call says the same
 	}
 	for _, w := range []string{": failed", ": refused", ": held", ": busy", ": panicked"} {
 		took = took || strings.HasPrefix(text, what+w)
@@ -245,7 +249,7 @@ func Table(events []Event) []string {
 	var width [4]int
 	for _, r := range cells {
 		for i, c := range r {
-			width[i] = max(width[i], len(c))
+			width[i] = max(width[i], utf8.RuneCountInString(c))
 		}
 	}
 	var out []string

@@ -184,6 +184,11 @@ func (v *verb) find(a datadriven.CmdArg, places *int) (*param, error) {
 	}
 	var known []string
 	if a.Vals == nil {
+		for _, p := range v.params {
+			if p.name == a.Key && !p.place {
+				return nil, fmt.Errorf("%s wants a value: %s=…", a.Key, a.Key)
+			}
+		}
 		n := 0
 		for i := range v.params {
 			switch p := &v.params[i]; {
@@ -194,11 +199,6 @@ func (v *verb) find(a datadriven.CmdArg, places *int) (*param, error) {
 				}
 			case p.kind == toggle:
 				known = append(known, p.name)
-			}
-		}
-		for _, p := range v.params {
-			if p.name == a.Key {
-				return nil, fmt.Errorf("%s wants a value: %s=…", a.Key, a.Key)
 			}
 		}
 		if len(known) == 0 {

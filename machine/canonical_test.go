@@ -376,10 +376,11 @@ func TestCanonicalFormOfLargePools(t *testing.T) {
 
 // All slots look alike from within, and there are too many to try every order.
 func TestSlotsAreToldApartByTheirSurroundings(t *testing.T) {
-	const n = 21
-	upTo5 := func(f func(k, i int)) { // the k-th of six has k followers
-		next := 6
-		for k := range 6 {
+	const heads = 5
+	const n = heads + 0 + 1 + 2 + 3 + 4
+	follow := func(f func(k, i int)) { // the k-th head has k followers
+		next := heads
+		for k := range heads {
 			for range k {
 				f(k, next)
 				next++
@@ -388,19 +389,19 @@ func TestSlotsAreToldApartByTheirSurroundings(t *testing.T) {
 	}
 	for name, lay := range map[string]func(l lane){
 		"who names them": func(l lane) {
-			upTo5(func(k, i int) { l.takes(l.ref("run", i), "link", l.ref("run", k).Pack()) })
+			follow(func(k, i int) { l.takes(l.ref("run", i), "link", l.ref("run", k).Pack()) })
 		},
 		"whom they name": func(l lane) {
-			for i := range 6 {
-				l.takes(l.ref("run", i), "link", l.ref("run", (i+1)%6).Pack())
+			for i := range heads {
+				l.takes(l.ref("run", i), "link", l.ref("run", (i+1)%heads).Pack())
 			}
-			upTo5(func(k, i int) { l.takes(l.ref("run", i), "link", l.ref("run", k).Pack()) })
+			follow(func(k, i int) { l.takes(l.ref("run", i), "link", l.ref("run", k).Pack()) })
 		},
 		"whom they share an identity with": func(l lane) {
-			for i := range 6 {
+			for i := range heads {
 				l.takes(l.ref("run", i), "mint")
 			}
-			upTo5(func(k, i int) { l.takes(l.ref("fence", i), "arm", l.fact(l.ref("run", k), "epoch")) })
+			follow(func(k, i int) { l.takes(l.ref("fence", i), "arm", l.fact(l.ref("run", k), "epoch")) })
 		},
 		"a ring among many that are alone": func(l lane) {
 			for i := range 3 {

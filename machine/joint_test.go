@@ -261,3 +261,42 @@ func TestOperationIsOneThread(t *testing.T) {
 	require.Equal(t, machine.Accepted, l.Settle(b, machine.Result{}).Status)
 	require.Equal(t, machine.Accepted, l.Next(leader).Status)
 }
+
+// What a step of an operation starts is done before the operation goes on; what
+// the host starts comes last.
+func TestWhatAStepEmitsComesFirst(t *testing.T) {
+	rec := &log{}
+	l := newLane(t, machine.Config{Recorder: rec}, convoy(nil, []string{"a.note()", "b.mint()"})...)
+	leader := l.ref("leader", 0)
+	l.takes(leader, "move") // a.note, b.mint
+	l.takes(leader, "back", 0)
+	l.takes(leader, "move") // a.note, b.mint again, behind the first
+	for l.HasNext(leader) {
+		require.NotNil(t, l.Next(leader))
+	}
+	var got []string
+	for _, r := range rec.records {
+		if r.Via == machine.ViaQueue {
+			got = append(got, l.Rules().RefName(r.Ref)+"."+l.Rules().At(r.Ref.Machine).EventName(r.Event)+" "+r.Kind.String())
+		}
+	}
+	assert.Equal(t, []string{"a.note step", "a.shut step", "b.mint step", "a.note step", "a.shut refuse", "b.mint step"}, got)
+}
+
+func TestWhatASettledCommandEmitsComesFirst(t *testing.T) {
+	l := newLane(t, machine.Config{}, convoy(nil, []string{"a.note()"})...)
+	leader, a := l.ref("leader", 0), l.ref("a", 0)
+	l.takes(leader, "run")
+	l.Settle(leader, machine.Result{}) // emits a.note
+	l.takes(leader, "back", 0)
+	l.takes(leader, "run")
+	l.Settle(leader, machine.Result{}) // emits a.note, ahead of the first
+	require.Equal(t, 2, l.Queued())
+	before := l.Fingerprint(nil)
+	require.Equal(t, machine.Accepted, l.Next(leader).Status)
+	require.Equal(t, machine.Accepted, l.Next(leader).Status, "a.shut, which the first emitted")
+	assert.Equal(t, "shut", l.StateName(a))
+	require.Equal(t, machine.Accepted, l.Next(leader).Status)
+	assert.NotEqual(t, before, l.Fingerprint(nil))
+	assert.Equal(t, 1, l.Queued())
+}

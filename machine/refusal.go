@@ -141,7 +141,7 @@ func (e *RefusalError) guards(out []string, ref Ref, s StateID, during RowID, ev
 // Accepts returns the names of the events that the state accepts.
 func (e *RefusalError) Accepts() []string {
 	m := e.machine(e.Ref)
-	if m == nil || e.Kind == StaleRef || e.Kind == BadRef {
+	if m == nil || e.Kind == StaleRef || e.Kind == BadRef && e.row == NoRowID {
 		return nil
 	}
 	var out []string

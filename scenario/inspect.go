@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/runfence/runfence/machine"
@@ -21,8 +22,8 @@ var inspectVerbs = []verb{
 	{name: "can", open: true, run: (*session).can, params: eventParams},
 	{name: "fire", open: true, run: (*session).fire, params: eventParams},
 	{name: "why", run: (*session).why},
-	{name: "log", run: (*session).logVerb, params: []param{{name: "machines", kind: names}, {name: "refused"}, {name: "rows"}, {name: "all"}}},
-	{name: "timeline", run: (*session).timelineVerb, params: []param{{name: "all"}}},
+	{name: "log", run: (*session).logVerb, params: []param{{name: "machines", kind: names}, {name: "refused"}, {name: "failed"}, {name: "rows"}, {name: "all"}, {name: "skip"}}},
+	{name: "timeline", run: (*session).timelineVerb, params: []param{{name: "all"}, {name: "skip"}}},
 	{name: "violations", sim: true, run: (*session).violationsVerb},
 	{name: "deadlock", sim: true, run: (*session).deadlock},
 }
@@ -78,27 +79,45 @@ func instances(w *machine.World) []machine.Ref {
 	return out
 }
 
+// facts tells an instance's state and what it knows. Facts that are zero are
+// left out, and so is an identity that the heading names a run for.
 func (s *session) facts(c *call) error {
 	return s.look(func(w *machine.World) error {
 		r, m, err := s.instance(w, c.args["instance"])
 		if err != nil {
 			return err
 		}
-		n := 0
+		head := w.Rules().RefName(r)
+		run := s.occupant(w, r, m)
+		if run != "" {
+			head += " of run " + run
+		}
+		s.printf("%s: %s", head, w.StateName(r))
 		for i, f := range m.Definition().Facts {
 			id := machine.FactID(i)
 			v, _ := w.Fact(r, id)
-			if v == 0 && !c.has("all") {
-				continue
+			named := run != "" && slices.Contains(m.IdentityFacts(), id)
+			if c.has("all") || v != 0 && !named {
+				s.printf("  %s = %s", f.Name, s.value(m.FactType(id), v))
 			}
-			s.printf("%s %s = %s", w.Rules().RefName(r), f.Name, s.value(m.FactType(id), v))
-			n++
-		}
-		if n == 0 {
-			s.printf("%s: every fact is zero", w.Rules().RefName(r))
 		}
 		return nil
 	})
+}
+
+// occupant names the run whose identity an instance bears.
+func (s *session) occupant(w *machine.World, r machine.Ref, m *machine.Machine) string {
+	f, ok := m.Fact("run_epoch")
+	if !ok || s.lane == nil {
+		return ""
+	}
+	epoch, _ := w.Fact(r, f)
+	for n, x := range s.lane.runs {
+		if epoch != 0 && x.Identity().RunEpoch == epoch {
+			return n
+		}
+	}
+	return ""
 }
 
 func (s *session) accepts(c *call) error {
@@ -242,7 +261,7 @@ func (s *session) can(c *call) error {
 	if yes {
 		text = "yes"
 	}
-	s.printf("can %s: %s", event(s.opts.Rules, r, ev), text)
+	s.printf("%s: %s", c, text)
 	return nil
 }
 
@@ -262,11 +281,7 @@ func (s *session) fire(c *call) error {
 	return s.operate(c, func(ctx context.Context, l *lane) func() {
 		reply, err := l.Driver().Fire(ctx, r, ev, args...)
 		return func() {
-			text := s.opts.Rules.At(r.Machine).StateName(reply.State)
-			if err != nil {
-				text = s.said(s.opts.Rules, err)
-			}
-			s.printf("fire %s: %s", event(s.opts.Rules, r, ev), text)
+			s.result(c, err, s.opts.Rules.At(r.Machine).StateName(reply.State))
 		}
 	})
 }

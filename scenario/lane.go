@@ -26,6 +26,7 @@ type lane struct {
 type run struct {
 	*states.Run
 	permit, arming uint64
+	receipt        *states.Receipt // of a complete launch
 }
 
 var laneVerbs = []verb{
@@ -102,8 +103,8 @@ func (s *session) laneVerb(c *call) error {
 		Slots: int(c.num("slots", 1)), Tokens: int(c.num("tokens", 4)), Timeout: c.dur("timeout", time.Second),
 		Borrowed: c.has("borrowed"), Generation: c.num("generation", 0),
 	}
-	if cfg.Slots == 0 || cfg.Tokens == 0 {
-		return errors.New("a lane needs a slot and a token")
+	if cfg.Slots == 0 || cfg.Tokens == 0 || cfg.Timeout == 0 {
+		return errors.New("lane: it needs a slot, a token, and a timeout that is not zero, which a device rejects")
 	}
 	if err := s.makeLane(n, cfg); err != nil {
 		return err
@@ -137,7 +138,11 @@ func (s *session) processVerb(c *call) error {
 func (s *session) open(c *call) error {
 	return s.operate(c, func(ctx context.Context, l *lane) func() {
 		err := l.Open(ctx)
-		return func() { s.result(c, err, "open") }
+		policy := "owned"
+		if l.config.Borrowed {
+			policy = "borrowed"
+		}
+		return func() { s.result(c, err, policy+", "+plural(max(1, l.config.Slots), "slot")) }
 	})
 }
 
@@ -229,7 +234,7 @@ func (s *session) launch(c *call) error {
 	return s.onRun(c, func(ctx context.Context, r *run) func() {
 		rc, err := r.Launch(ctx)
 		if err == nil {
-			r.arming = rc.Arming
+			r.receipt = &rc
 		}
 		return func() { s.result(c, err, "complete, both boundaries recorded") }
 	})
@@ -254,6 +259,16 @@ func (s *session) finalize(c *call) error {
 		err := r.Finalize(ctx)
 		return func() { s.result(c, err, fmt.Sprintf("slot %d is free", r.Identity().Slot)) }
 	})
+}
+
+// learn finds out under which armings the fences stand for which runs, so that
+// answers can name them.
+func (l *lane) learn() {
+	for _, r := range l.runs {
+		if slot := r.Identity().Slot; r.arming == 0 && l.fact("fence", slot, "run_epoch") == r.Identity().RunEpoch {
+			r.arming = l.fact("fence", slot, "arming")
+		}
+	}
 }
 
 // fact reads a fact of the machine on a slot.

@@ -59,16 +59,20 @@ func (s *session) logVerb(c *call) error {
 		from = 0
 	}
 	l.recorder.told = len(recs)
+	if c.has("skip") {
+		s.printf("log: skipped")
+		return nil
+	}
 	recs = recs[from:]
-	told := false
+	told := map[uint64]bool{} // by sequence
 	for i := 0; i < len(recs); i++ {
 		r := &recs[i]
 		m := rules.At(r.Ref.Machine)
 		joint := ""
-		if r.Via == machine.ViaJoint {
+		if r.Via == machine.ViaJoint && told[r.Parent] {
 			joint = "  "
 		}
-		line := s.transition(r)
+		line, last := s.transition(r), r
 		skip := 0
 		if r.Kind == machine.Issued {
 			// Its answer, if nothing but its own joint steps came between.
@@ -77,32 +81,38 @@ func (s *session) logVerb(c *call) error {
 				j++
 			}
 			if j < len(recs) && recs[j].Parent == r.Seq && (recs[j].Kind == machine.Settled || recs[j].Kind == machine.Holed) && recs[j].Ref == r.Ref {
-				line, skip = s.transition(&recs[j]), j
+				last, skip = &recs[j], j
+				line = s.transition(last)
 			}
 		}
-		if s.wanted(c, m.Name(), r.Kind) {
+		if s.wanted(c, m.Name(), last) {
 			if c.has("rows") && r.Row != machine.NoRowID {
 				line += " [" + m.RowID(r.Row) + "]"
 			}
 			s.printf("%s%s", joint, line)
-			told = true
+			told[r.Seq] = true
+			if skip > 0 {
+				told[recs[skip].Seq] = true
+			}
 		}
 		if skip > 0 {
 			recs = slices.Delete(slices.Clone(recs), skip, skip+1)
 		}
 	}
-	if !told {
+	if len(told) == 0 {
 		s.printf("log: nothing new")
 	}
 	return nil
 }
 
 // wanted reports whether the log is asked for such a transition.
-func (s *session) wanted(c *call, m string, k machine.RecordKind) bool {
+func (s *session) wanted(c *call, m string, r *machine.Record) bool {
 	if len(c.list) > 0 && !slices.Contains(c.list, m) {
 		return false
 	}
-	return !c.has("refused") || k == machine.Rejected || k == machine.Holed
+	refused := r.Kind == machine.Rejected || r.Kind == machine.Holed
+	failed := !refused && s.opts.Rules.ReasonAt(r.Reason) != ""
+	return !c.has("refused") && !c.has("failed") || c.has("refused") && refused || c.has("failed") && failed
 }
 
 // transition is a record in one short line.

@@ -3,6 +3,7 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/runfence/runfence/backend"
@@ -240,29 +241,44 @@ func (s *session) outcomes(c *call) error {
 		if err != nil {
 			return err
 		}
+		// Outcomes that lead to the same are told once.
+		var leads [][]string
+		var of [][]string
 		for o := range machine.Outcome(machine.NumOutcomes) {
-			res.Outcome = o
+			x := res
+			x.Outcome = o
 			if o == machine.OK {
-				res.Code, res.Last = 0, 0
-			} else {
-				res.Code, res.Last = int32(c.code("code", 0)), int32(c.code("code", 0))
+				x.Codes = machine.Codes{}
 			}
-			s.printf("%s: %s", o, s.lead(w.Clone(), r, res))
+			l := s.lead(w.Clone(), r, x)
+			i := slices.IndexFunc(leads, func(m []string) bool { return slices.Equal(l, m) })
+			if i < 0 {
+				i = len(leads)
+				leads, of = append(leads, l), append(of, nil)
+			}
+			of[i] = append(of[i], o.String())
+		}
+		for i, l := range leads {
+			s.printf("%s: %s", words(of[i]), l[0])
+			for _, x := range l[1:] {
+				s.printf("  %s", x)
+			}
 		}
 		return nil
 	})
 }
 
 // lead settles a command and tells where its operation goes from there.
-func (s *session) lead(w *machine.World, r machine.Ref, res machine.Result) string {
+func (s *session) lead(w *machine.World, r machine.Ref, res machine.Result) []string {
 	before := w.Clone()
 	rules := w.Rules()
 	st := w.Settle(r, res)
 	if st.Status != machine.Accepted {
-		return s.account(w, st)
+		return []string{s.account(w, st)}
 	}
 	root, reason := st.Root, st.Reason
-	where := rules.RefName(r) + " " + w.StateName(r)
+	after := w.Clone()
+	where := rules.RefName(r) + " is " + w.StateName(r)
 	if st.Ref == root && reason != "" {
 		where += "; " + string(reason)
 	}
@@ -274,14 +290,12 @@ func (s *session) lead(w *machine.World, r machine.Ref, res machine.Result) stri
 			where += "; " + string(st.Reason)
 		}
 		if st.Status == machine.InFlight {
-			where += "; then " + rules.CallName(st.Command.Call)
+			where += ", next is " + rules.CallName(st.Command.Call)
 			break
 		}
+		after.CopyFrom(w)
 	}
-	for _, l := range s.changes(before, w, r) {
-		where += "; " + l
-	}
-	return where
+	return append([]string{where}, s.changes(before, after, r)...)
 }
 
 // crash ends the process at this point: what is in flight has no answer, and is

@@ -61,8 +61,12 @@ func raw(f func(s *session, c *call, d *Device) error) func(*session, *call) err
 			return errors.New(c.name + `: there is no device in the pure world; leave it with "pure end"`)
 		}
 		defer func() {
-			if p, ok := recover().(*sim.Panic); ok {
+			switch p := recover().(type) {
+			case nil:
+			case *sim.Panic:
 				s.answer(c, "panicked: %v", p)
+			default:
+				panic(p)
 			}
 		}()
 		return f(s, c, d)
@@ -134,7 +138,7 @@ func (s *session) devAlloc(c *call, d *Device) error {
 	if r.Ok() {
 		s.naming.add(n, sim.KindMemory, uint64(h))
 	}
-	s.told(c, r, fmt.Sprintf("%d bytes, %s", c.num("size", 0), where))
+	s.told(c, r, fmt.Sprintf("%s, %s", plural(int(c.num("size", 0)), "byte"), where))
 	return nil
 }
 

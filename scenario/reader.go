@@ -189,7 +189,7 @@ func write(parts []part) []byte {
 		}
 		if p.Ran || p.Answered {
 			out.WriteString(separator + "\n")
-			if strings.Contains("\n"+answer, "\n\n") || strings.HasPrefix(answer, separator+"\n") {
+			if strings.Contains("\n"+answer, "\n\n") {
 				answer = separator + "\n" + answer + separator + "\n" + separator + "\n"
 			}
 			out.WriteString(answer)

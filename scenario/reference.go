@@ -55,13 +55,13 @@ func (s *session) refReserve(c *call) error {
 	if err != nil {
 		return err
 	}
-	if of.arming == 0 {
+	if of.receipt == nil {
 		return fmt.Errorf("ref reserve: run %s has no receipt: its launch did not complete", c.args["of"])
 	}
 	boundary := states.Boundary(indexOf(boundaries, c.args["on"]))
 	waiter := states.Waiter(indexOf(waiters, c.args["waiter"]))
 	return s.operate(c, func(ctx context.Context, l *lane) func() {
-		t, err := l.Reserve(ctx, states.Receipt{Identity: of.Identity(), Arming: of.arming}, boundary, by.Run, waiter)
+		t, err := l.Reserve(ctx, *of.receipt, boundary, by.Run, waiter)
 		if err == nil {
 			l.refs[c.args["ref"]] = t
 		}

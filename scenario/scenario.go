@@ -76,10 +76,15 @@ type Mismatch struct {
 // Diff returns the difference as a unified diff without colours.
 func (m Mismatch) Diff() string {
 	d, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{ // no error: it writes to memory
-		A: difflib.SplitLines(m.Expected), B: difflib.SplitLines(m.Actual),
+		A: linesOf(m.Expected), B: linesOf(m.Actual),
 		FromFile: "expected", ToFile: "actual", Context: 3,
 	})
 	return fmt.Sprintf("%s:%d: %s\n%s", m.File, m.Line, m.Command, d)
+}
+
+func linesOf(s string) []string {
+	l := strings.SplitAfter(s, "\n")
+	return l[:len(l)-1]
 }
 
 // Run runs a script. Its name is for messages.

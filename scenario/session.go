@@ -65,6 +65,9 @@ func (s *session) do(c *call) (err error) {
 	}
 	s.timeline.line = c.line
 	err = c.run(s, c)
+	if s.lane != nil {
+		s.lane.learn()
+	}
 	s.report()
 	return err
 }
@@ -151,9 +154,7 @@ func (s *session) now() time.Duration {
 func (s *session) answer(c *call, format string, args ...any) {
 	text := c.String() + ": " + fmt.Sprintf(format, args...)
 	took := s.now() != s.callStart
-	if marked := len(s.timeline.events) > 0; marked && (took || strings.Contains(text, ": failed") || strings.Contains(text, ": refused") || strings.Contains(text, ": held")) {
-		s.mark(text)
-	}
+	s.markResult(c.String(), text, took)
 	if took {
 		text += ", now " + us(s.now())
 	}
@@ -250,7 +251,7 @@ func (s *session) result(c *call, err error, ok string) {
 // present returns the present lane, which is made when it is first needed.
 func (s *session) present() (*lane, error) {
 	if s.lane == nil {
-		if err := s.makeLane("lane", states.Config{}); err != nil {
+		if err := s.makeLane("lane", states.Config{Timeout: time.Second}); err != nil {
 			return nil, err
 		}
 	}

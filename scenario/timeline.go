@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
@@ -41,8 +42,11 @@ type timeline struct {
 	told    int
 	line    int
 	columns map[backend.Stream]Column
-	// begun is the position of the call under way.
-	begun int
+	// begun is the position of the call under way, started that of the first
+	// entry of a stream.
+	begun   int
+	kernel  string // that the call under way queued
+	started map[string]int
 }
 
 // column says in which column a stream stands, by the end of its name.
@@ -60,6 +64,25 @@ func (s *session) mark(text string) {
 	s.timeline.events = append(s.timeline.events, Event{Time: s.now(), Line: s.timeline.line, Text: text, Mark: true})
 }
 
+// markResult notes what came of a command that was marked: in the place of the
+// mark if nothing came between.
+func (s *session) markResult(what, text string, took bool) {
+	evs := s.timeline.events
+	if n := len(evs); n > s.timeline.told && evs[n-1].Mark && evs[n-1].Text == what && evs[n-1].Time == s.now() {
+		evs[n-1].Text = text
+		return
+	}
+	if strings.HasPrefix(what, "dev ") {
+		return // its call says the same
+	}
+	for _, w := range []string{": failed", ": refused", ": held", ": busy", ": panicked"} {
+		took = took || strings.HasPrefix(text, what+w)
+	}
+	if took && s.sim != nil {
+		s.mark(text)
+	}
+}
+
 // trace takes what the simulated device tells.
 func (s *session) trace(t sim.TraceEvent) {
 	e := Event{Time: t.Time, Line: s.timeline.line}
@@ -71,7 +94,7 @@ func (s *session) trace(t sim.TraceEvent) {
 		if t.Op == sim.OpCurrentContext {
 			return // every operation begins with it
 		}
-		s.timeline.begun = len(s.timeline.events)
+		s.timeline.begun, s.timeline.kernel = len(s.timeline.events), ""
 		e.Text = t.Op.String() + s.about(t)
 	case sim.TraceReturn:
 		text := t.Op.String() + s.about(t) + s.ended(t)
@@ -85,21 +108,48 @@ func (s *session) trace(t sim.TraceEvent) {
 		}
 		e.Text = text
 	case sim.TraceQueued:
+		if k, ok := s.sim.Kernel(t.Kernel); ok && t.Entry == sim.EntryKernel {
+			s.timeline.kernel = k.Name
+		}
 		return // the call that queued it says so
 	case sim.TraceNotice:
-		e.Text = "notice: " + codeText(t.Code)
+		e.Text = "notice of " + e.Stream + ": " + codeText(t.Code)
 	case sim.TraceViolation:
 		e.Text = "! " + t.Violation.String()
 	default:
 		e.Column = s.timeline.columns[t.Stream]
 		e.Text = s.happened(t)
+		if s.timeline.began(e, t) {
+			return
+		}
 	}
 	s.timeline.events = append(s.timeline.events, e)
+}
+
+// began notes where an entry began; it reports that the entry ends at the very
+// time it began, and then says only that.
+func (tl *timeline) began(e Event, t sim.TraceEvent) bool {
+	if tl.started == nil {
+		tl.started = map[string]int{}
+	}
+	if t.Kind == sim.TraceStart {
+		tl.started[e.Stream] = len(tl.events)
+	}
+	if at, ok := tl.started[e.Stream]; ok && t.Kind == sim.TraceDone {
+		delete(tl.started, e.Stream)
+		if at >= tl.told && tl.events[at].Time == e.Time {
+			tl.events[at] = e
+			return true
+		}
+	}
+	return false
 }
 
 // about names what a call is about.
 func (s *session) about(t sim.TraceEvent) string {
 	switch {
+	case t.Kind == sim.TraceReturn && s.timeline.kernel != "":
+		return " " + s.timeline.kernel + " on " + s.naming.stream(t.Stream)
 	case t.Event != 0 && t.Stream != 0:
 		return " " + s.naming.of(sim.KindEvent, uint64(t.Event)) + " on " + s.naming.stream(t.Stream)
 	case t.Event != 0:
@@ -166,6 +216,10 @@ func (s *session) timelineVerb(c *call) error {
 	}
 	s.timeline.told = len(s.timeline.events)
 	rows := s.timeline.events[from:]
+	if c.has("skip") {
+		s.printf("timeline: skipped")
+		return nil
+	}
 	if len(rows) == 0 {
 		s.printf("timeline: nothing new")
 		return nil
@@ -195,7 +249,7 @@ func Table(events []Event) []string {
 	var width [4]int
 	for _, r := range cells {
 		for i, c := range r {
-			width[i] = max(width[i], len(c))
+			width[i] = max(width[i], utf8.RuneCountInString(c))
 		}
 	}
 	var out []string

@@ -68,6 +68,9 @@ type call struct {
 
 // words of the verb and what it is about, as they begin its answer.
 func (c *call) String() string {
+	if c.open {
+		return c.name + " " + c.args["instance"] + " " + c.args["event"]
+	}
 	for _, p := range c.params {
 		if v := c.args[p.name]; p.place && v != "" && p.kind == name {
 			return c.name + " " + v
@@ -181,6 +184,11 @@ func (v *verb) find(a datadriven.CmdArg, places *int) (*param, error) {
 	}
 	var known []string
 	if a.Vals == nil {
+		for _, p := range v.params {
+			if p.name == a.Key && !p.place {
+				return nil, fmt.Errorf("%s wants a value: %s=…", a.Key, a.Key)
+			}
+		}
 		n := 0
 		for i := range v.params {
 			switch p := &v.params[i]; {
@@ -191,11 +199,6 @@ func (v *verb) find(a datadriven.CmdArg, places *int) (*param, error) {
 				}
 			case p.kind == toggle:
 				known = append(known, p.name)
-			}
-		}
-		for _, p := range v.params {
-			if p.name == a.Key {
-				return nil, fmt.Errorf("%s wants a value: %s=…", a.Key, a.Key)
 			}
 		}
 		if len(known) == 0 {
@@ -305,7 +308,7 @@ func shortCode(c backend.Code) string {
 // codeText is a return code for readers: number and name.
 func codeText(c backend.Code) string {
 	s := strconv.Itoa(int(c))
-	if n := shortCode(c); n != "" {
+	if n := shortCode(c); n != "" && c != backend.Success {
 		s += " " + n
 	}
 	return s

@@ -237,6 +237,13 @@ func (d *device) openSlots(ctx context.Context, _ *machine.Command) machine.Resu
 	return machine.Result{}
 }
 
+// gone reports whether a destroyed handle names nothing any more. A destroy
+// that was attempted and failed may have taken effect all the same: trying it
+// again is then answered with InvalidHandle, and that is as good as a success.
+func gone(r backend.Result) bool {
+	return r.Ok() || (r.Outcome == machine.Refused && r.Code == backend.InvalidHandle)
+}
+
 // teardown gives back every handle the slots still have, events first. What
 // fails stays in its slot for the next try.
 func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Result {
@@ -244,7 +251,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 		s := &d.slots[i]
 		for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone, &s.start, &s.fork, &s.tail} {
 			if *e != 0 {
-				if r := d.b.DestroyEvent(ctx, *e); !r.Ok() {
+				if r := d.b.DestroyEvent(ctx, *e); !gone(r) {
 					return answer(r, 0)
 				}
 				*e = 0
@@ -252,7 +259,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 		}
 		for _, q := range []*backend.Stream{&s.core, &s.cpu} {
 			if *q != 0 {
-				if r := d.b.DestroyStream(ctx, *q); !r.Ok() {
+				if r := d.b.DestroyStream(ctx, *q); !gone(r) {
 					return answer(r, 0)
 				}
 				*q = 0
@@ -260,7 +267,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 		}
 		for _, m := range []*backend.Memory{&s.args, &s.pinned, &s.region, &s.source} {
 			if *m != 0 {
-				if r := d.b.Free(ctx, *m); !r.Ok() {
+				if r := d.b.Free(ctx, *m); !gone(r) {
 					return answer(r, 0)
 				}
 				*m = 0
@@ -309,7 +316,7 @@ func (d *device) prepareRun(ctx context.Context, c *machine.Command) machine.Res
 func (d *device) enlarge(ctx context.Context, s *slot, size uint64) (res machine.Result, ok bool) {
 	for _, m := range []*backend.Memory{&s.args, &s.pinned} {
 		if *m != 0 {
-			if r := d.b.Free(ctx, *m); !r.Ok() {
+			if r := d.b.Free(ctx, *m); !gone(r) {
 				return answer(r, 0), false
 			}
 			*m = 0

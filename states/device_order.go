@@ -48,7 +48,7 @@ func (d *device) rollBack(ctx context.Context, c *machine.Command) machine.Resul
 	s := &d.slots[c.Ref.Slot]
 	for _, m := range []*backend.Memory{&s.args, &s.pinned} {
 		if *m != 0 {
-			if r := d.b.Free(ctx, *m); !r.Ok() {
+			if r := d.b.Free(ctx, *m); !gone(r) {
 				return answer(r, 0)
 			}
 			*m = 0

@@ -109,25 +109,18 @@ const (
 	ErrWaitTimeout machine.Reason = "the wait expired, which proves nothing"
 	// ErrRelease: the run's resources could not be released; finalize may be retried.
 	ErrRelease machine.Reason = "the run's resources could not be released"
-	// ErrOperationUnderWay: another goroutine is inside the same operation of the run.
-	ErrOperationUnderWay machine.Reason = "the operation is under way"
 	// ErrRunLive: a run of the lane is not finalized.
 	ErrRunLive machine.Reason = "a run is not finalized"
 	// ErrStreams: the lane's streams could not be made or destroyed.
 	ErrStreams machine.Reason = "the streams could not be made or destroyed"
-)
+	// ErrStreamError: a stream carries a sticky error, by its query (F119).
+	ErrStreamError machine.Reason = "a stream is in error"
+	// ErrCloseRejected: the close claimed nothing, and the lifecycle is as it was (F62).
+	ErrCloseRejected machine.Reason = "close rejected: nothing was claimed"
+	// ErrDepthReached: as many runs as the lane's depth allows are admitted.
+	ErrDepthReached machine.Reason = "the admission depth is reached"
 
-// ErrStreamError: a stream carries a sticky error, by its query (F119).
-const ErrStreamError machine.Reason = "a stream is in error"
-
-// ErrCloseRejected: the close claimed nothing, and the lifecycle is as it was (F62).
-const ErrCloseRejected machine.Reason = "close rejected: nothing was claimed"
-
-// ErrDepthReached: as many runs as the lane's depth allows are admitted.
-const ErrDepthReached machine.Reason = "the admission depth is reached"
-
-// Reasons of the callable registry.
-const (
+	// Of the callable registry.
 	// ErrInvalidArgument: an explicit id that is taken, an id that names no
 	// callable, or a stale occupancy (F81, F87).
 	ErrInvalidArgument machine.Reason = "INVALID_ARGUMENT"
@@ -139,13 +132,11 @@ const (
 	ErrUnsupportedEntry machine.Reason = "unsupported entry: automatic registration"
 	// ErrUpload: an image could not be put on the device, or taken off it.
 	ErrUpload machine.Reason = "the image could not be put on or taken off the device"
-)
 
-// ErrDecided: the outcome is decided, or is not waiting for that.
-const ErrDecided machine.Reason = "the outcome is not waiting for that"
+	// ErrDecided: the outcome is decided, or is not waiting for that.
+	ErrDecided machine.Reason = "the outcome is not waiting for that"
 
-// Reasons of ordering runs and callers.
-const (
+	// Of ordering runs and callers.
 	// ErrWaitCycle: the wait would point back at a run that waits for it (F134).
 	ErrWaitCycle machine.Reason = "the waits would form a cycle"
 	// ErrJoinDeclined: the run cannot be queued behind its predecessor, which
@@ -158,20 +149,16 @@ const (
 	ErrCallerStream machine.Reason = "the caller's stream is not valid"
 	// ErrOrderEvents: the slot's ordering events could not be made; nothing was submitted.
 	ErrOrderEvents machine.Reason = "the ordering events could not be made"
-)
 
-// Reasons of preparation.
-const (
+	// Of preparation.
 	// ErrResourceWait: a resource is not to be had now; the plan is kept, and
 	// the run may be tried again or given up (F70).
 	ErrResourceWait machine.Reason = "waiting for a resource"
 	// ErrRunPreparationRefused: preparation failed and proved, with a release
 	// marker of its own epoch, that nothing of it is left (F68).
 	ErrRunPreparationRefused machine.Reason = "run preparation refused: everything of it is released"
-)
 
-// Reasons of submission and recovery.
-const (
+	// Of submission and recovery.
 	// ErrSubmit: the run was not submitted, for the cause that it carries.
 	ErrSubmit machine.Reason = "not submitted"
 	// ErrNothingToRecover: every run is proven, and the device is trusted.
@@ -181,7 +168,7 @@ const (
 	ErrBorrowedDevice machine.Reason = "the device is borrowed: its owner recovers it"
 	// ErrDeviceUnusable: the reset was not confirmed; nothing is let go (F113).
 	ErrDeviceUnusable machine.Reason = "the device is unusable: its reset was not confirmed"
-)
 
-// ErrReset: a verified reset of the device ended the run (F14).
-const ErrReset machine.Reason = "ended by a verified reset of the device"
+	// ErrReset: a verified reset of the device ended the run (F14).
+	ErrReset machine.Reason = "ended by a verified reset of the device"
+)

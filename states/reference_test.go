@@ -379,7 +379,7 @@ func TestNotStartedDropsNoReference(t *testing.T) {
 
 // deep is our rules with another admission depth: the slots, and the rows that
 // tell runs apart, are ready for it.
-func deep(t *testing.T, depth string) *machine.Rules {
+func deep(t tester, depth string) *machine.Rules {
 	t.Helper()
 	defs := Definitions()
 	for _, d := range defs {

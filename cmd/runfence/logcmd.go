@@ -55,11 +55,15 @@ atomic step above, and > an event that an earlier step of the operation sent.
 			if err != nil {
 				return err
 			}
-			defer l.Close()
+			defer l.close()
 			if err := chosen.bind(l.Header()); err != nil {
 				return err
 			}
-			return a.judge(l, a.cat(l, &chosen, long), allow)
+			ended := a.cat(l, &chosen, long)
+			if a.out.broken() {
+				return nil // whoever reads has had enough; the end is not known
+			}
+			return a.judge(l.ending(ended), allow)
 		},
 	}
 	chosen.flags(a, cmd)
@@ -70,7 +74,7 @@ atomic step above, and > an event that an earlier step of the operation sent.
 
 // cat prints the chosen entries and returns the error that ended the reading.
 func (a *app) cat(l *logFile, chosen *selection, long bool) error {
-	n, s := newNamer(l.Header()), a.styled()
+	n, s := &namer{l.Header()}, a.styled()
 	who := n.longestRef()
 	var e translog.Entry
 	for !a.out.broken() {
@@ -92,7 +96,7 @@ func (a *app) cat(l *logFile, chosen *selection, long bool) error {
 			a.out.println(s.bold(fmt.Sprintf("world %d: %s", e.World, printable(e.Opened.Name))))
 		case translog.RecordEntry:
 			rec := &e.Record
-			a.out.printf("%s%6d  %9s  %-6s %s %s  %s\n", world, rec.Seq, clock(rec.Time), rec.Kind, via(rec), pad(n.ref(rec.Ref), who), n.line(rec, s))
+			a.out.printf("%s%6d  %9s  %-6s %s %s  %s\n", world, rec.Seq, clock(rec.Time), rec.Kind, via(rec), pad(n.who(rec), who), n.line(rec, s))
 			if long {
 				for _, d := range n.details(&e) {
 					a.out.println(s.dim("                          " + d))
@@ -102,9 +106,9 @@ func (a *app) cat(l *logFile, chosen *selection, long bool) error {
 			x := &e.Repeat
 			note(x.First, fmt.Sprintf("%9s  the last %s again, %s, up to %d", clock(x.Time), several(x.Length, "record"), times(x.Count), x.First+x.Records()-1))
 		case translog.GapEntry:
-			note(e.Gap.First, fmt.Sprintf("%d records are missing, up to %d", e.Gap.Count, e.Gap.First+e.Gap.Count-1))
+			note(e.Gap.First, fmt.Sprintf("lost: %s, up to %d", plural(e.Gap.Count, "record"), e.Gap.First+e.Gap.Count-1))
 		case translog.EndEntry:
-			a.out.println(s.dim(fmt.Sprintf("end: %d records written, %d dropped", e.End.Records, e.End.Dropped)))
+			a.out.println(s.dim(fmt.Sprintf("end: %s written, %d dropped", plural(e.End.Records, "record"), e.End.Dropped)))
 		}
 		if a.terminal {
 			// What comes down a pipe is to be seen as it comes.
@@ -168,12 +172,16 @@ What of a torn or damaged log can be read is copied.
 	return cmd
 }
 
-func (a *app) convert(from, to, format string, allow allowance) error {
+func (a *app) convert(from, to, encoding string, allow allowance) error {
+	format, err := a.logFormat(to, encoding)
+	if err != nil {
+		return err
+	}
 	l, err := a.openLog(from)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer l.close()
 	if from != "-" && sameFile(from, to) {
 		return fmt.Errorf("%s: cannot convert a log onto itself", to)
 	}
@@ -185,7 +193,10 @@ func (a *app) convert(from, to, format string, allow allowance) error {
 	if err := errors.Join(copied, sink.Close()); err != nil {
 		return fmt.Errorf("%s: %w", sink.name, err)
 	}
-	return a.judge(l, ended, allow)
+	if sink.broken() {
+		return nil
+	}
+	return a.judge(l.ending(ended), allow)
 }
 
 // copyLog copies every entry that can be read. It returns the error of the
@@ -226,22 +237,29 @@ func (s *logSink) Close() error {
 	return s.file.Close()
 }
 
-// createLog makes the file for a log, or takes standard output for "-".
-func (a *app) createLog(path, format string) (*logSink, error) {
-	s := &logSink{name: path, format: translog.Binary, broken: func() bool { return false }}
+// logFormat decides on the encoding of a log to be written: what is asked for,
+// or what its name says.
+func (a *app) logFormat(path, encoding string) (translog.Format, error) {
+	format := translog.Binary
 	switch ext := filepath.Ext(path); {
-	case format != "":
+	case encoding != "":
 		var err error
-		if s.format, err = translog.ParseFormat(format); err != nil {
-			return nil, err
+		if format, err = translog.ParseFormat(encoding); err != nil {
+			return 0, err
 		}
 	case ext == ".jsonl" || ext == ".json":
-		s.format = translog.JSONLines
+		format = translog.JSONLines
 	}
+	if path == "-" && format == translog.Binary && a.terminal {
+		return 0, errors.New("a binary log is not for a terminal: redirect it")
+	}
+	return format, nil
+}
+
+// createLog makes the file for a log, or takes standard output for "-".
+func (a *app) createLog(path string, format translog.Format) (*logSink, error) {
+	s := &logSink{name: path, format: format, broken: func() bool { return false }}
 	if path == "-" {
-		if s.format == translog.Binary && a.terminal {
-			return nil, errors.New("a binary log is not for a terminal: redirect it, or have JSON Lines")
-		}
 		s.name, s.Writer, s.broken = "standard output", a.out, a.out.broken
 		return s, nil
 	}

@@ -14,21 +14,27 @@ import (
 	"github.com/runfence/runfence/machine/translog"
 )
 
-// openInput opens a file to read; "-" is standard input. The name is that for
-// messages.
-func (a *app) openInput(path string) (in io.ReadCloser, name string, err error) {
+// input is a file that is read. It can seek if the file can.
+type input struct {
+	io.Reader
+	name  string // for messages
+	close func() error
+}
+
+// openInput opens a file to read; "-" is standard input.
+func (a *app) openInput(path string) (*input, error) {
 	if path == "-" {
-		return io.NopCloser(a.stdin), "standard input", nil
+		return &input{a.stdin, "standard input", func() error { return nil }}, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, path, near(path, err)
+		return nil, near(path, err)
 	}
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		f.Close()
-		return nil, path, fmt.Errorf("%s: is a directory: want a file", path)
+		return nil, fmt.Errorf("%s: is a directory: want a file", path)
 	}
-	return f, path, nil
+	return &input{f, path, f.Close}, nil
 }
 
 // near words the error of a file that cannot be opened, with the nearest name
@@ -59,26 +65,23 @@ func near(path string, err error) error {
 // logFile is a log that is being read.
 type logFile struct {
 	*translog.Reader
-	name   string
-	in     io.Closer
+	*input
 	worlds int    // opened so far
-	gaps   uint64 // records lost to gaps
+	lost   uint64 // records that gaps stand for
 }
 
 func (a *app) openLog(path string) (*logFile, error) {
-	in, name, err := a.openInput(path)
+	in, err := a.openInput(path)
 	if err != nil {
 		return nil, err
 	}
 	r, err := translog.NewReader(in)
 	if err != nil {
-		in.Close()
-		return nil, atPlace(name, err)
+		in.close()
+		return nil, atPlace(in.name, err)
 	}
-	return &logFile{Reader: r, name: name, in: in}, nil
+	return &logFile{Reader: r, input: in}, nil
 }
-
-func (l *logFile) Close() { l.in.Close() }
 
 // next reads one entry, and returns io.EOF after the last.
 func (l *logFile) next(e *translog.Entry) error {
@@ -92,7 +95,7 @@ func (l *logFile) next(e *translog.Entry) error {
 	case translog.WorldEntry:
 		l.worlds++
 	case translog.GapEntry:
-		l.gaps += e.Gap.Count
+		l.lost += e.Gap.Count
 	}
 	return nil
 }
@@ -119,26 +122,6 @@ func atPlace(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// ending judges how a log ended, given the error that ended its reading. A log
-// that is torn, has gaps or was never closed is incomplete, which is a finding;
-// one that is damaged or cannot be read any further is an error.
-func (l *logFile) ending(err error) (incomplete []string, failed error) {
-	switch {
-	case err == io.EOF:
-		if !l.Closed() {
-			incomplete = append(incomplete, "the log was never closed: its writer was stopped, or is still writing")
-		}
-	case asTorn(err) != nil:
-		incomplete = append(incomplete, err.Error())
-	default:
-		failed = err
-	}
-	if l.gaps > 0 {
-		incomplete = append(incomplete, fmt.Sprintf("%d records are missing: the sink failed while it was written", l.gaps))
-	}
-	return incomplete, failed
-}
-
 // asTorn returns the torn end that an error tells of, or nil.
 func asTorn(err error) *translog.TornError {
 	var torn *translog.TornError
@@ -159,14 +142,34 @@ const incompleteHelp = `A log that is torn, has gaps or was never closed is inco
 standard error and is a finding, exit 1, unless --allow-incomplete is given. A
 log that is damaged is read as far as it is sound, and is exit 2.`
 
-// judge turns the ending of a log into the command's error: damage first, then
-// what is missing.
-func (a *app) judge(l *logFile, err error, w allowance) error {
-	incomplete, failed := l.ending(err)
+// ending is how the reading of a log ended.
+type ending struct {
+	name   string
+	closed bool   // its writer came to its end
+	lost   uint64 // records that gaps stand for
+	err    error  // nil or io.EOF if nothing is wrong
+}
+
+func (l *logFile) ending(err error) ending { return ending{l.name, l.Closed(), l.lost, err} }
+
+// judge turns the ending of a log into the command's error. A log that is
+// torn, has gaps or was never closed is incomplete, which is a finding; one that
+// is damaged or cannot be read any further is an error.
+func (a *app) judge(e ending, w allowance) error {
+	var incomplete []string
+	var failed error
+	switch {
+	case asTorn(e.err) != nil:
+		incomplete = append(incomplete, e.err.Error())
+	case e.err != nil && e.err != io.EOF:
+		failed = e.err
+	case !e.closed:
+		incomplete = append(incomplete, e.name+": the log was never closed: its writer was stopped, or is still writing")
+	}
+	if e.lost > 0 {
+		incomplete = append(incomplete, fmt.Sprintf("%s: lost: %s, since the sink failed while the log was written", e.name, plural(e.lost, "record")))
+	}
 	for _, text := range incomplete {
-		if !strings.HasPrefix(text, l.name) {
-			text = l.name + ": " + text
-		}
 		fmt.Fprintf(a.stderr, "runfence: %s\n", text)
 	}
 	switch {

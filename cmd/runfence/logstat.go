@@ -31,7 +31,7 @@ is missing. Records that a repeat stands for are counted each.
 			if err != nil {
 				return err
 			}
-			defer l.Close()
+			defer l.close()
 			c := newCensus(l)
 			ended := c.read(l)
 			st := c.stat(l, ended)
@@ -42,7 +42,7 @@ is missing. Records that a repeat stands for are counted each.
 			} else {
 				a.printStat(st)
 			}
-			return a.judge(l, ended, allow)
+			return a.judge(l.ending(ended), allow)
 		},
 	}
 	a.jsonFlag(cmd)
@@ -60,7 +60,7 @@ type logStat struct {
 	// Entries are what the log consists of; a repeat is one.
 	Entries  uint64      `json:"entries"`
 	Repeated uint64      `json:"repeated"`
-	Missing  uint64      `json:"missing"`
+	Lost     uint64      `json:"lost"`
 	Closed   bool        `json:"closed"`
 	Torn     *tornStat   `json:"torn,omitempty"`
 	Damage   string      `json:"damage,omitempty"`
@@ -163,7 +163,7 @@ type counted struct {
 
 func newCensus(l *logFile) *census {
 	return &census{
-		n: newNamer(l.Header()), kinds: map[counted]int{}, calls: map[instance]machine.CallID{},
+		n: &namer{l.Header()}, kinds: map[counted]int{}, calls: map[instance]machine.CallID{},
 		worlds: []worldStat{}, gaps: []gapStat{},
 	}
 }
@@ -281,7 +281,7 @@ func (c *census) stat(l *logFile, ended error) *logStat {
 	h := l.Header()
 	st := &logStat{
 		Log: l.name, Format: l.Format().String(), Schema: h.Schema, Rules: h.Rules,
-		Records: c.records, Entries: c.entries, Repeated: c.again, Missing: l.gaps, Closed: l.Closed(),
+		Records: c.records, Entries: c.entries, Repeated: c.again, Lost: l.lost, Closed: l.Closed(),
 		Worlds: c.worlds, Gaps: c.gaps,
 		// A list without anything in it is a list for scripts too.
 		Kinds: []tally{}, Machines: []tally{}, Rows: []rowTally{}, Outcomes: []callTally{}, Refusals: []whyTally{},
@@ -295,7 +295,9 @@ func (c *census) stat(l *logFile, ended error) *logStat {
 	for _, k := range kinds {
 		st.Kinds = append(st.Kinds, tally{k, n[k]})
 	}
-	machines, n := sum(c, func(x counted) (string, bool) { return c.machineName(x.machine), true }, cmp.Compare[string])
+	machines, n := sum(c, func(x counted) (string, bool) {
+		return c.machineName(x.machine), x.kind != machine.Reserved // which is of none
+	}, cmp.Compare[string])
 	for _, k := range machines {
 		st.Machines = append(st.Machines, tally{k, n[k]})
 	}
@@ -328,7 +330,7 @@ func (c *census) stat(l *logFile, ended error) *logStat {
 
 func (c *census) machineName(id machine.MachineID) string {
 	if m := c.n.machine(id); m != nil {
-		return m.Name
+		return printable(m.Name)
 	}
 	return "#" + strconv.Itoa(int(id))
 }
@@ -339,7 +341,7 @@ func (c *census) rowOf(x counted) (rowTally, bool) {
 	if row == nil || x.kind == machine.Settled || x.kind == machine.Holed {
 		return rowTally{}, false
 	}
-	return rowTally{Machine: c.machineName(x.machine), From: c.n.state(x.machine, row.From), Row: row.ID}, true
+	return rowTally{Machine: c.machineName(x.machine), From: c.n.state(x.machine, row.From), Row: printable(row.ID)}, true
 }
 
 func (c *census) callOf(x counted) (callTally, bool) {
@@ -367,7 +369,7 @@ func (a *app) printStat(st *logStat) {
 		{"log", printable(st.Log)},
 		{"format", fmt.Sprintf("%s, schema %d", st.Format, st.Schema)},
 		{"rules", st.Rules},
-		{"records", fmt.Sprintf("%d in %d entries; %d of them repeat", st.Records, st.Entries, st.Repeated)},
+		{"records", fmt.Sprintf("%d, %d of them in repeats; %d entries", st.Records, st.Repeated, st.Entries)},
 	}
 	switch {
 	case st.Torn != nil:
@@ -383,8 +385,8 @@ func (a *app) printStat(st *logStat) {
 	default:
 		rows = append(rows, []string{"end", "closed by its writer"})
 	}
-	if st.Missing > 0 {
-		rows = append(rows, []string{"missing", s.yellow(fmt.Sprintf("%d records", st.Missing))})
+	if st.Lost > 0 {
+		rows = append(rows, []string{"lost", s.yellow(plural(st.Lost, "record"))})
 	}
 	a.out.table("", rows)
 
@@ -402,14 +404,14 @@ func (a *app) printStat(st *logStat) {
 			continue
 		}
 		rows = append(rows, []string{
-			strconv.Itoa(w.World), w.Name, fmt.Sprintf("%d records", w.Records),
+			strconv.Itoa(w.World), w.Name, plural(w.Records, "record"),
 			fmt.Sprintf("seq %d..%d", w.First, w.Last), clock(w.Start) + " to " + clock(w.End),
 		})
 	}
 	section("Worlds", rows)
 	rows = nil
 	for _, g := range st.Gaps {
-		rows = append(rows, []string{fmt.Sprintf("world %d", g.World), fmt.Sprintf("seq %d..%d", g.First, g.First+g.Count-1), fmt.Sprintf("%d records", g.Count)})
+		rows = append(rows, []string{fmt.Sprintf("world %d", g.World), fmt.Sprintf("seq %d..%d", g.First, g.First+g.Count-1), plural(g.Count, "record")})
 	}
 	section("Gaps", rows)
 	section("Kinds", tallies(st.Kinds))

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -18,10 +17,7 @@ func main() {
 	// A reader that goes away, as head does, ends the printing; what the
 	// command found still decides its exit code.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:], system())
-	stop()
-	os.Exit(code)
+	os.Exit(execute(os.Args[1:], system()))
 }
 
 // system is the process that main runs in, as an environment.

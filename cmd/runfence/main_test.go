@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/machine/translog"
+	"github.com/runfence/runfence/states"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +48,7 @@ func (s *shell) run(args ...string) result {
 	if e.stdout == nil {
 		e.stdout = &out
 	}
-	code := execute(context.Background(), args, e)
+	code := execute(args, e)
 	return result{out.String(), err.String(), code}
 }
 
@@ -85,6 +85,7 @@ func pressDay(t *testing.T, sink io.Writer, o translog.Options) {
 	enter := rules.Machine("hall").MustEvent("enter")
 	hall := machine.Ref{Machine: rules.Machine("hall").ID()}
 
+	day.ReserveIdentity("epoch", 100)
 	day.Issue(press(day, 0), event("load"), 0)
 	day.Issue(press(day, 0), event("load"), 7)
 	for range 5 {
@@ -106,6 +107,79 @@ func pressDay(t *testing.T, sink io.Writer, o translog.Options) {
 	require.NoError(t, w.Close())
 }
 
+// alterDay makes logs in which something is not as it was recorded.
+func alterDay(t *testing.T, dir string) {
+	t.Helper()
+	var day bytes.Buffer
+	pressDay(t, &day, translog.Options{})
+	// alter copies the log, each entry as f has it: any number of them.
+	alter := func(name string, f func(e translog.Entry) []translog.Entry) {
+		r, err := translog.NewReader(bytes.NewReader(day.Bytes()))
+		require.NoError(t, err)
+		out, err := os.Create(filepath.Join(dir, name))
+		require.NoError(t, err)
+		enc, err := translog.NewEncoder(out, translog.Binary, r.Header())
+		require.NoError(t, err)
+		for {
+			var e translog.Entry
+			if err := r.Next(&e); err == io.EOF {
+				break
+			} else {
+				require.NoError(t, err)
+			}
+			for _, x := range f(e) {
+				require.NoError(t, enc.Encode(&x))
+			}
+		}
+		require.NoError(t, enc.Flush())
+		require.NoError(t, out.Close())
+	}
+	// one changes one record of the first world.
+	one := func(name string, seq uint64, change func(e *translog.Entry) bool) {
+		alter(name, func(e translog.Entry) []translog.Entry {
+			if e.Kind == translog.RecordEntry && e.World == 0 && e.Record.Seq == seq && !change(&e) {
+				return nil
+			}
+			return []translog.Entry{e}
+		})
+	}
+	one("state.log", 14, func(e *translog.Entry) bool { e.Record.To = 0; return true })
+	one("code.log", 19, func(e *translog.Entry) bool { e.Record.Result = machine.Result{Value: 1}; return true })
+	one("foreign.log", 12, func(e *translog.Entry) bool { e.Record.Identity[0]++; return true })
+	one("removed.log", 11, func(*translog.Entry) bool { return false })
+	alter("gap.log", func(e translog.Entry) []translog.Entry {
+		switch {
+		case e.Kind == translog.EndEntry:
+			e.End.Records, e.End.Dropped = e.End.Records-1, 1
+		case e.Kind == translog.RecordEntry && e.World == 0 && e.Record.Seq == 11:
+			e = translog.Entry{Kind: translog.GapEntry, Gap: translog.Gap{First: 11, Count: 1}}
+		}
+		return []translog.Entry{e}
+	})
+	var held []translog.Entry
+	alter("swapped.log", func(e translog.Entry) []translog.Entry {
+		if e.World == 0 && e.Kind == translog.RecordEntry && e.Record.Seq == 11 {
+			held = append(held, e)
+			return nil
+		}
+		out := append([]translog.Entry{e}, held...)
+		held = nil
+		return out
+	})
+	alter("unclosed.log", func(e translog.Entry) []translog.Entry {
+		if e.Kind == translog.EndEntry || e.Kind == translog.RecordEntry && e.World == 0 && e.Record.Seq >= 20 {
+			return nil
+		}
+		return []translog.Entry{e}
+	})
+	alter("named.log", func(e translog.Entry) []translog.Entry {
+		if e.Kind == translog.WorldEntry {
+			e.Opened.Name = "\x1b[2Jcleared\n" + e.Opened.Name
+		}
+		return []translog.Entry{e}
+	})
+}
+
 // at counts from the end if it is negative.
 func at(t *testing.T, text string, size int) int {
 	n, err := strconv.Atoi(text)
@@ -118,10 +192,13 @@ func at(t *testing.T, text string, size int) int {
 }
 
 // TestCommands runs the scripts in testdata/cli, in a directory that has
-// day.log and day.jsonl, the log of a day with presses.
+// day.log and day.jsonl, the log of a day with presses, others made of it, their
+// rules, others made of them, and the scenarios of testdata/scenarios.
 //
-//	sh [tty] [width=N] [NAME=VALUE]    runs the lines below, each a command of the
-//	                                   program; < and > are files
+//	sh [states] [tty] [width=N] [NAME=VALUE]
+//	                                   runs the lines below, each a command of the
+//	                                   program; < and > are files. Rules are those
+//	                                   of package states, or of the presses
 //	file name=NAME                     makes a file of the lines below
 //	cut from=A to=B at=N               makes a file of the first N bytes of another
 //	flip from=A to=B at=N              changes the byte at N
@@ -134,9 +211,14 @@ func TestCommands(t *testing.T) {
 		pressDay(t, f, translog.Options{Format: format})
 		require.NoError(t, f.Close())
 	}
-	press, err := os.ReadFile(filepath.Join("testdata", "press.json"))
+	files, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txt"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "press.json"), press, 0o600))
+	for _, name := range append(files, filepath.Join("testdata", "press.json"), filepath.Join("testdata", "small.json")) {
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), content, 0o600))
+	}
+	alterDay(t, dir)
 	scripts, err := filepath.Abs(filepath.Join("testdata", "cli"))
 	require.NoError(t, err)
 	t.Chdir(dir)
@@ -177,6 +259,9 @@ func sh(t *testing.T, rules *machine.Rules, d *datadriven.TestData) string {
 	s := newShell(rules)
 	for _, a := range d.CmdArgs {
 		switch {
+		case a.Key == "states":
+			rules = states.Rules()
+			s.rules = states.Rules
 		case a.Key == "tty":
 			s.terminal = true
 		case a.Key == "width":

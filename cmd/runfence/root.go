@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io"
 	"runtime/debug"
@@ -38,9 +37,9 @@ type app struct {
 }
 
 // execute runs the program and returns its exit code.
-func execute(ctx context.Context, args []string, e environment) int {
+func execute(args []string, e environment) int {
 	a := &app{environment: e, out: newOutput(e.stdout)}
-	err := a.root(args).ExecuteContext(ctx)
+	err := a.root(args).Execute()
 	if ferr := a.out.Flush(); err == nil {
 		err = ferr
 	}
@@ -76,7 +75,7 @@ Exit codes: 0 it holds, 1 a finding, 2 wrong usage or input that cannot be read.
 	root.PersistentFlags().Var(&a.color, "color", "colours: auto is on a terminal, unless NO_COLOR is set")
 	must(root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(a.color.words, cobra.ShellCompDirectiveNoFileComp)))
 
-	root.AddCommand(a.runCommand(), a.explainCommand(), a.logCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.replayCommand(), a.explainCommand(), a.logCommand(), a.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {

@@ -19,14 +19,14 @@ func (a *app) theRules() (*machine.Rules, error) {
 	if a.rulesFile == "" {
 		return a.rules(), nil
 	}
-	in, name, err := a.openInput(a.rulesFile)
+	in, err := a.openInput(a.rulesFile)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
+	defer in.close()
 	r, err := machine.LoadRules(in)
 	if err != nil {
-		return nil, fmt.Errorf("%s:%w", name, err)
+		return nil, fmt.Errorf("%s:%w", in.name, err)
 	}
 	return r, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ var demo []byte
 type runFlags struct {
 	check, rewrite bool
 	log            string
-	seed           uint64
+	seed           number
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -57,14 +58,14 @@ answers. Both take several files, and patterns such as 'testdata/*.txt'.`,
 			switch {
 			case f.check && f.rewrite:
 				return misused(cmd, "--check and --rewrite exclude each other")
-			case (f.check || f.rewrite) && cmd.Flags().Changed("seed"):
+			case (f.check || f.rewrite) && f.seed.given:
 				return misused(cmd, "--seed has no answers to compare: only without it are they those of the file")
 			case (f.check || f.rewrite) && f.log != "":
 				return misused(cmd, "--log is for one scenario that is played; it goes with neither --check nor --rewrite")
 			case (f.check || f.rewrite) && len(args) == 0:
 				return misused(cmd, "--check and --rewrite need a FILE")
-			case a.json && !f.check:
-				return misused(cmd, "--json goes with --check")
+			case a.json && !f.check && !f.rewrite:
+				return misused(cmd, "--json goes with --check or --rewrite")
 			case f.check || f.rewrite:
 				return a.checkAll(args, f.rewrite)
 			case len(args) > 1:
@@ -76,7 +77,7 @@ answers. Both take several files, and patterns such as 'testdata/*.txt'.`,
 	cmd.Flags().BoolVar(&f.check, "check", false, "compare the answers with those in the files")
 	cmd.Flags().BoolVar(&f.rewrite, "rewrite", false, "put the actual answers into the files")
 	cmd.Flags().StringVar(&f.log, "log", "", "keep the transition log: JSON Lines if the name ends in .jsonl, else binary; - is standard output instead of the timeline")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "let chance, seeded with this number, decide what happens next on the device")
+	cmd.Flags().Var(&f.seed, "seed", "let chance, seeded with this number, decide what happens next on the device")
 	must(cmd.RegisterFlagCompletionFunc("seed", cobra.NoFileCompletions))
 	a.jsonFlag(cmd)
 	return cmd
@@ -87,17 +88,17 @@ func (a *app) readScript(paths []string) (name string, src []byte, err error) {
 	if len(paths) == 0 {
 		return "demo.txt", demo, nil
 	}
-	in, name, err := a.openInput(paths[0])
+	in, err := a.openInput(paths[0])
 	if err != nil {
-		return name, nil, err
+		return "", nil, err
 	}
-	defer in.Close()
+	defer in.close()
 	// A byte more than a scenario may have: enough to be told it is too long.
 	src, err = io.ReadAll(io.LimitReader(in, maxScript))
 	if err != nil {
-		return name, nil, fmt.Errorf("%s: %w", name, err)
+		return "", nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	return name, src, nil
+	return in.name, src, nil
 }
 
 // played is a scenario that was run.
@@ -106,6 +107,8 @@ type played struct {
 	src  []byte
 	runs []*verdict
 	log  []byte // binary
+	// records is how many the log has.
+	records uint64
 }
 
 // playScript runs a scenario and records it.
@@ -115,12 +118,16 @@ func (a *app) playScript(name string, src []byte, seed uint64) (*played, error) 
 	if err != nil {
 		return nil, err
 	}
-	rec := newRecording(w, a.rules())
-	result, err := scenario.Run(name, src, scenario.Options{Seed: seed, Rules: a.rules(), Recorder: rec.recorder})
+	p := &played{src: src}
+	rec := &recording{Writer: w, verdicts: newVerdicts(a.rules())}
+	rec.count = &p.records
+	rec.verdicts.begun = func(v *verdict) { p.runs = append(p.runs, v) }
+	p.Result, err = scenario.Run(name, src, scenario.Options{Seed: seed, Rules: a.rules(), Recorder: rec.recorder})
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}
-	return &played{Result: result, src: src, runs: rec.runs, log: log.Bytes()}, err
+	p.log = log.Bytes()
+	return p, err
 }
 
 // play runs a scenario and draws it.
@@ -129,34 +136,41 @@ func (a *app) play(args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	var sink *logSink
-	if f.log != "" {
-		if sink, err = a.createLog(f.log, ""); err != nil {
-			return err
-		}
-		if f.log == "-" {
-			// The log has the output to itself.
-			a.out, sink.Writer = newOutput(io.Discard), a.out
-		}
+	format, err := a.logFormat(f.log, "")
+	if err != nil {
+		return err
 	}
-	p, failed := a.playScript(name, src, f.seed)
-	if p == nil {
+	p, failed := a.playScript(name, src, f.seed.n)
+	if p == nil || len(p.Blocks) == 0 || !p.Blocks[0].Ran {
 		return failed
 	}
-	if sink != nil {
-		err := translog.Convert(sink, sink.format, bytes.NewReader(p.log))
-		if err := errors.Join(err, sink.Close()); err != nil {
-			return fmt.Errorf("%s: %w", sink.name, err)
+	if f.log != "" {
+		if err := a.keep(p.log, f.log, format); err != nil {
+			return err
 		}
 	}
-	if len(p.Blocks) > 0 && p.Blocks[0].Ran {
-		a.drawn(p, sink)
+	again := a.replays(p)
+	if f.log != "-" {
+		a.drawn(p, f.log, again)
 	}
-	return failed
+	return cmp.Or(failed, again)
+}
+
+// keep writes a log to where it is wanted.
+func (a *app) keep(log []byte, path string, format translog.Format) error {
+	sink, err := a.createLog(path, format)
+	if err != nil {
+		return err
+	}
+	err = translog.Convert(sink, format, bytes.NewReader(log))
+	if err := errors.Join(err, sink.Close()); err != nil {
+		return fmt.Errorf("%s: %w", sink.name, err)
+	}
+	return nil
 }
 
 // drawn prints the timeline, the verdicts, and where the log is.
-func (a *app) drawn(p *played, sink *logSink) {
+func (a *app) drawn(p *played, log string, again error) {
 	s := a.styled()
 	w := max(a.columns(), 80)
 	newTimeline(a.out, s, w, p.Timeline).draw(p.src, p.Result)
@@ -170,9 +184,17 @@ func (a *app) drawn(p *played, sink *logSink) {
 		}
 		rows = append(rows, []string{s.bold(who), where, v.text(s)})
 	}
+	kept := "not kept; --log FILE keeps it"
+	if log != "" {
+		kept = "kept in " + log
+	}
+	if again == nil {
+		kept = s.green("replayed: it holds") + "; " + kept
+	}
+	rows = append(rows, []string{s.bold("log"), plural(p.records, "record"), kept})
 	a.out.table("", rows)
-	for _, v := range p.Violations {
-		a.out.println(s.red(violationMark + printable(v)))
+	if n := len(p.Violations); n > 0 {
+		a.out.println(s.red("The device was misused " + times(n) + "."))
 	}
 }
 
@@ -271,6 +293,12 @@ func (a *app) check(path string, rewrite bool) checked {
 		c.Mismatches = append(c.Mismatches, different{m.Line, m.Command, m.Expected, m.Actual, m.Diff()})
 	}
 	c.OK = len(c.Mismatches) == 0
+	var f *finding
+	if err := a.replays(p); errors.As(err, &f) {
+		c.OK, c.Replay = false, err.Error()
+	} else if err != nil {
+		c.Error = fmt.Sprintf("%s: its log: %v", name, err)
+	}
 	if rewrite && c.Error == "" && !c.OK {
 		if err := replaceFile(path, p.Rewritten); err != nil {
 			c.Error = err.Error()
@@ -306,7 +334,7 @@ func (a *app) told(c checked, rewrite bool) {
 func (a *app) diff(text string) string {
 	s := a.styled()
 	var b strings.Builder
-	for l := range strings.Lines(text) {
+	for l := range strings.Lines(strings.TrimRight(text, " \n")) {
 		l = printable(strings.TrimRight(l, "\n"))
 		switch {
 		case strings.HasPrefix(l, "-"):
@@ -344,7 +372,7 @@ func replaceFile(path string, content []byte) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-func plural(n int, what string) string {
+func plural[N int | uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

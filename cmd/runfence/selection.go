@@ -223,6 +223,10 @@ func (s *selection) overlaps(first, n uint64) bool {
 
 func (s *selection) matches(e *translog.Entry) bool {
 	rec := &e.Record
+	if rec.Kind == machine.Reserved {
+		// It is of no instance.
+		return !s.run.given && !s.slot.given && !s.refused && len(s.wanted) == 0
+	}
 	if s.run.given && !s.ofRun(e.World, rec) {
 		return false
 	}

@@ -382,7 +382,11 @@ func allot(b *scenario.Block) [][]string {
 	at := 0
 	for l := range strings.Lines(b.Actual) {
 		l = strings.TrimRight(l, "\n")
-		for i := at; i < len(b.Commands); i++ {
+		from := at
+		if len(out[at]) > 0 {
+			from++
+		}
+		for i := from; i < len(b.Commands); i++ {
 			verb, _, _ := strings.Cut(b.Commands[i].Text, " ")
 			if strings.HasPrefix(l, verb+":") || strings.HasPrefix(l, verb+" ") {
 				at = i

@@ -10,17 +10,19 @@ import (
 	"github.com/runfence/runfence/machine/translog"
 )
 
-// recording keeps the log of a script, and what became of its runs.
-type recording struct {
-	*translog.Writer
-	rules  *machine.Rules
-	worlds int
-	runs   []*verdict
-	live   map[instance]*verdict
+// verdicts looks at the transitions of runs, and learns what became of them.
+// Runs are the instances of a machine named run; rules without one have none.
+type verdicts struct {
+	m    *machine.Machine // or nil
+	live map[instance]*verdict
+	// begun is called for each run that is admitted, over for each that has
+	// left its place.
+	begun, over func(*verdict)
 }
 
-func newRecording(w *translog.Writer, rules *machine.Rules) *recording {
-	return &recording{Writer: w, rules: rules, live: map[instance]*verdict{}}
+func newVerdicts(rules *machine.Rules) *verdicts {
+	ignore := func(*verdict) {}
+	return &verdicts{m: rules.Machine("run"), live: map[instance]*verdict{}, begun: ignore, over: ignore}
 }
 
 // verdict is what became of a run.
@@ -42,9 +44,17 @@ type verdict struct {
 	Over bool `json:"over"`
 }
 
+// recording is the log of a script, and what became of its runs.
+type recording struct {
+	*translog.Writer
+	verdicts *verdicts
+	worlds   int
+	count    *uint64 // of records
+}
+
 // recorder returns the recorder for one more world.
 func (r *recording) recorder(name string, pools map[string]int, queue int) machine.Recorder {
-	rec := &runRecorder{Recorder: r.World(name, pools, queue), all: r, world: r.worlds, name: name, m: r.rules.Machine("run")}
+	rec := &runRecorder{Recorder: r.World(name, pools, queue), all: r, world: r.worlds, name: name}
 	r.worlds++
 	return rec
 }
@@ -55,42 +65,46 @@ type runRecorder struct {
 	all   *recording
 	world int
 	name  string
-	m     *machine.Machine // nil if the rules have no runs
 }
 
 // Record implements [machine.Recorder].
 func (r *runRecorder) Record(rec *machine.Record) {
 	r.Recorder.Record(rec)
-	if r.m != nil && rec.Ref.Machine == r.m.ID() {
-		r.look(rec)
-	}
+	*r.all.count++
+	r.all.verdicts.look(r.world, r.name, rec)
 }
 
-func (r *runRecorder) look(rec *machine.Record) {
-	at := instance{r.world, rec.Ref.Machine, rec.Ref.Slot}
+// look takes notice of a record of a world.
+func (vs *verdicts) look(world int, name string, rec *machine.Record) {
+	if vs.m == nil || rec.Kind == machine.Reserved || rec.Ref.Machine != vs.m.ID() {
+		return
+	}
+	at := instance{world, rec.Ref.Machine, rec.Ref.Slot}
+	v := vs.live[at]
 	switch rec.Kind {
 	case machine.Dropped:
-		delete(r.all.live, at)
+		if v != nil {
+			delete(vs.live, at)
+			vs.over(v)
+		}
 		return
 	case machine.Stepped, machine.Settled:
 	default:
 		return
 	}
-	v := r.all.live[at]
 	if v == nil {
-		v = &verdict{World: r.world, Lane: r.name, Slot: int(rec.Ref.Slot)}
-		r.all.live[at] = v
-		r.all.runs = append(r.all.runs, v)
+		v = &verdict{World: world, Lane: name, Slot: int(rec.Ref.Slot)}
+		vs.live[at] = v
+		vs.begun(v)
 	}
-	v.State, v.Time = r.m.StateName(rec.To), time.Duration(rec.Time)
-	v.Over = r.m.Definition().States[rec.To].Terminal
-	for i, f := range r.m.IdentityFacts() {
-		if r.m.Definition().Facts[f].Name == "run_epoch" && i < int(rec.NIdentity) && rec.Identity[i] != 0 {
+	v.State, v.Time = vs.m.StateName(rec.To), time.Duration(rec.Time)
+	v.Over = vs.m.Definition().States[rec.To].Terminal
+	for i, f := range vs.m.IdentityFacts() {
+		if vs.m.Definition().Facts[f].Name == "run_epoch" && i < int(rec.NIdentity) && rec.Identity[i] != 0 {
 			v.Epoch = rec.Identity[i]
 		}
 	}
-	row := r.m.Row(rec.Row)
-	updates, _ := machine.ParseUpdates(row.Then[rec.Target].Do) // compiled rules parse
+	updates, _ := machine.ParseUpdates(vs.m.Row(rec.Row).Then[rec.Target].Do) // compiled rules parse
 	for _, u := range updates {
 		if u.Op != machine.Assign {
 			continue
@@ -99,21 +113,22 @@ func (r *runRecorder) look(rec *machine.Record) {
 		case "verdict":
 			v.Verdict = u.Expr.String()
 		case "fault":
-			v.Fault = r.argument(rec, u.Expr)
+			v.Fault = vs.argument(rec, u.Expr)
 		case "rc":
-			v.Code = r.argument(rec, u.Expr)
+			v.Code = vs.argument(rec, u.Expr)
 		}
 	}
 	if rec.To == 0 {
 		// Back where it began: what comes next is another run.
-		delete(r.all.live, at)
+		delete(vs.live, at)
+		vs.over(v)
 	}
 }
 
 // argument evaluates an update that takes an argument of the event.
-func (r *runRecorder) argument(rec *machine.Record, e *machine.Expr) int32 {
+func (vs *verdicts) argument(rec *machine.Record, e *machine.Expr) int32 {
 	if e.Op == machine.OpField && e.Peer == "arg" {
-		for i, f := range r.m.Definition().Events[rec.Event].Args {
+		for i, f := range vs.m.Definition().Events[rec.Event].Args {
 			if f.Name == e.Name && i < int(rec.NArgs) {
 				return int32(uint32(rec.Args[i]))
 			}
@@ -133,7 +148,7 @@ func (v *verdict) text(s style) string {
 		what = s.red(v.Verdict)
 	}
 	if v.Fault != 0 {
-		what += ", the device reports " + codeText(v.Fault)
+		what += ": the device reports " + codeText(v.Fault)
 	}
 	if v.Code != 0 {
 		what += ", the launch reported " + codeText(v.Code)
@@ -145,10 +160,10 @@ func (v *verdict) text(s style) string {
 	return fmt.Sprintf("%s; %s at %s", what, last, virtual(v.Time))
 }
 
-// codeText is a return code by number and name.
+// codeText is a return code by number and name, without what all names begin with.
 func codeText(code int32) string {
 	if name := backend.Code(code).Name(); name != "" {
-		return fmt.Sprintf("%d %s", code, name)
+		return fmt.Sprintf("%d %s", code, strings.TrimPrefix(name, "ACL_ERROR_RT_"))
 	}
 	return fmt.Sprint(code)
 }

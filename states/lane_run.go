@@ -139,7 +139,7 @@ func (r *Run) start(ctx context.Context, m *machine.Machine, more ...uint64) (ma
 // [ErrExecutionContextRefused] and [ErrContextQuery] (retry with the same
 // handle); [ErrForeignProcess].
 func (r *Run) Launch(ctx context.Context) (Receipt, error) {
-	if err := r.l.hear(ctx); err != nil {
+	if err := r.l.Hear(ctx); err != nil {
 		return Receipt{}, err
 	}
 	reply, err := r.start(ctx, r.l.at.launch, r.permit)

@@ -11,6 +11,9 @@ import (
 // where admission is asked, at prepare and at launch (F108); a host that wants
 // them sooner calls [Lane.Hear].
 func (l *Lane) hear(ctx context.Context) error {
+	if st, _, _ := l.d.State(l.one(l.at.environment)); st != l.at.live {
+		return nil // nobody asks for admission
+	}
 	l.hearing.Lock()
 	defer l.hearing.Unlock()
 	var buf [8]backend.Notice

@@ -82,9 +82,9 @@ type directory struct {
 	submit, recovery, registry, callable, health          *machine.Machine
 	identity                                              [3]machine.FactID // of run
 	permit, fault                                         machine.FactID
-	arming                                                machine.FactID // of fence
-	occupancy                                             machine.FactID // of callable
-	registered                                            machine.StateID
+	arming                                                machine.FactID  // of fence
+	occupancy                                             machine.FactID  // of callable
+	registered, live                                      machine.StateID // of callable, of environment
 }
 
 // ErrNilBackend: a Config without a Backend.
@@ -151,6 +151,7 @@ func look(r *machine.Rules) (*directory, error) {
 	}
 	at.occupancy = at.callable.MustFact("occupancy")
 	at.registered, _ = at.callable.State("registered")
+	at.live, _ = at.environment.State("live")
 	at.permit, at.fault, at.arming = at.run.MustFact("permit"), at.run.MustFact("fault"), at.fence.MustFact("arming")
 	return at, nil
 }

@@ -192,7 +192,7 @@ func (t *timeline) calls(events []scenario.Event) int {
 	taken := map[string]bool{}
 	for m := n; m < len(events) && events[m].Column != scenario.Host && events[m].Time == e.Time; m++ {
 		c := t.lifeline(events[m].Stream)
-		if begins(events[m].Text) == "" || instant(events[m:]) || c.busy != "" || taken[c.stream] {
+		if begins(events[m].Text) == "" || c.busy != "" || taken[c.stream] {
 			break
 		}
 		taken[c.stream] = true
@@ -206,7 +206,7 @@ func (t *timeline) calls(events []scenario.Event) int {
 	cells := map[*lifeline][]string{}
 	for _, e := range begun {
 		c := t.lifeline(e.Stream)
-		cells[c] = append(make([]string, len(host)-1), t.happening(c, e.Text, false)...)
+		cells[c] = append(make([]string, len(host)-1), t.happening(c, e.Text)...)
 	}
 	t.row(virtual(e.Time), host, cells)
 	for _, e := range begun {
@@ -256,12 +256,7 @@ func (t *timeline) device(events []scenario.Event) int {
 			break
 		}
 		n++
-		if instant(events[n-1:]) {
-			cells[c] = t.happening(c, events[n].Text, true)
-			n++
-			continue
-		}
-		cells[c] = t.happening(c, e.Text, false)
+		cells[c] = t.happening(c, e.Text)
 		if what := begins(e.Text); what != "" {
 			begun[c] = what
 		} else if c.ends(e.Text) {
@@ -279,10 +274,9 @@ func (t *timeline) device(events []scenario.Event) int {
 }
 
 // happening draws what a stream does.
-func (t *timeline) happening(c *lifeline, text string, instant bool) []string {
+func (t *timeline) happening(c *lifeline, text string) []string {
 	mark, what := point, text
 	switch {
-	case instant:
 	case begins(text) != "":
 		mark, what = spanBegins, begins(text)
 	case c.ends(text):
@@ -296,10 +290,9 @@ func (t *timeline) happening(c *lifeline, text string, instant bool) []string {
 	}
 	lines := wrap(printable(what), t.stream-width(mark))
 	for i, l := range lines {
-		if i == 0 {
-			lines[i] = t.style.cyan(mark) + paint(l)
-		} else {
-			lines[i] = strings.Repeat(" ", width(mark)) + paint(l)
+		lines[i] = t.style.cyan(mark) + paint(l)
+		if mark != spanGoes+" " {
+			mark = "  "
 		}
 	}
 	return lines
@@ -317,16 +310,6 @@ func begins(text string) string {
 // ends reports whether an event ends what the stream is at.
 func (c *lifeline) ends(text string) bool {
 	return c.busy != "" && strings.HasPrefix(text, c.busy) && begins(text) == "" && !strings.HasSuffix(text, " sets its flag")
-}
-
-// instant reports that what begins ends in the same instant, with nothing between.
-func instant(events []scenario.Event) bool {
-	what := begins(events[0].Text)
-	if what == "" || len(events) < 2 {
-		return false
-	}
-	a, b := events[0], events[1]
-	return a.Stream == b.Stream && a.Column == b.Column && a.Time == b.Time && (&lifeline{busy: what}).ends(b.Text)
 }
 
 // answer prints a line of what a command answered.

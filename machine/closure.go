@@ -13,6 +13,9 @@ type frame struct {
 	w     *World // for views and fresh
 	// outOfRange is 1 + the fact that an update would have pushed past its type.
 	outOfRange int
+	// said and during are what a refusal tells; see Step.
+	said   uint64
+	during RowID
 }
 
 type (

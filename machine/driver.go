@@ -387,6 +387,9 @@ func (p *pump) perform(c *Command) (res Result, caught any) {
 			d.wake()
 		}
 	}()
+	if d.flusher != nil {
+		d.flusher.Flush() // a crash from here on finds the issue on record
+	}
 	res = d.perform(p.cc, c).checked()
 	done = true
 	return res, nil

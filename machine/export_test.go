@@ -200,3 +200,16 @@ func (w *World) Typed() []Word {
 
 // SetWord changes a word.
 func (w *World) SetWord(x Word, v uint64) { w.words[x.At] = v }
+
+// Entry is an event that waits.
+type Entry struct {
+	Root, Ref Ref
+	Event     EventID
+	NArgs     int
+}
+
+// Entry returns the i-th event that waits.
+func (w *World) Entry(i int) Entry {
+	e := w.words[w.entry(i):]
+	return Entry{UnpackRef(e[entryRoot]), UnpackRef(e[entryRef]), EventID(e[entryEvent]), int(e[entryEvent] >> 16)}
+}

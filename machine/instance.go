@@ -123,8 +123,14 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	}
 	old := i.word.Load()
 	rows := m.cells[int(old>>soloShift)*len(m.argTy)+int(ev)].rows
-	if old&soloBusy != 0 || len(rows) == 0 {
+	if old&soloBusy != 0 {
 		return i.slow(cc, ev, args)
+	}
+	if len(rows) == 0 {
+		if m.badArgument(ev, args) >= 0 {
+			return i.slow(cc, ev, args)
+		}
+		return i.refuse(StateID(old>>soloShift), ev, nil)
 	}
 	r := rows[0]
 	if !i.word.CompareAndSwap(old, old|soloBusy) {
@@ -138,7 +144,9 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 		r = i.another(r)
 	}
 	if r == nil || r.kind == refusal {
-		return i.whole(cc, ev, i.f.args[:len(i.m.argTy[ev])])
+		state := i.State()
+		i.release(state)
+		return i.refuse(state, ev, r)
 	}
 	t := r.only[OK]
 	if r.hasCall {
@@ -169,6 +177,24 @@ func (i *Instance) slow(cc *commandContext, ev EventID, args []uint64) (Reply, e
 			return i.whole(cc, ev, args)
 		}
 	}
+}
+
+// refuse says that the state has no row for the event, or r, which refuses.
+func (i *Instance) refuse(state StateID, ev EventID, r *row) (Reply, error) {
+	e := &RefusalError{
+		rules: i.m.rules, Ref: i.ref, State: state, Event: ev, Kind: NoRow,
+		row: NoRowID, during: NoRowID, byRow: NoRowID, byDuring: NoRowID,
+	}
+	if r != nil {
+		e.Kind, e.Reason, e.row = ByRow, r.reason, r.idx
+	}
+	for _, x := range i.m.cells[int(state)*len(i.m.argTy)+int(ev)].rows {
+		if x == r {
+			break
+		}
+		e.said = e.said<<1 | 1 // whoever was asked before said no
+	}
+	return Reply{State: state, Row: e.row}, e
 }
 
 // take puts the event's arguments into the frame. It returns false if one is
@@ -256,9 +282,9 @@ func (i *Instance) arrive(r *row) (Reply, error) {
 	return reply, err
 }
 
-// whole takes the step through the world: for refusals, which need an account
-// of who said no, and for machines whose steps may have to be undone. The
-// caller owns the busy bit.
+// whole takes the step through the world: for machines whose steps may have to
+// be undone, for bad arguments, and for whoever had to wait. The caller owns
+// the busy bit.
 func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply Reply, err error) {
 	w, b := i.w, i.w.base(0, 0)
 	state := i.State()

@@ -184,9 +184,10 @@ type Recorder interface {
 	Record(*Record)
 }
 
-// Flusher is a Recorder that does I/O. A [Driver] calls Flush after each host
-// operation, without the world's lock. Flush may do nothing, and it may block:
-// that is how a slow sink holds its hosts back without holding the lock.
+// Flusher is a Recorder that does I/O. A [Driver] calls Flush before each
+// command and after each host operation, without the world's lock. Flush may do
+// nothing, and it may block: that is how a slow sink holds its hosts back without
+// holding the lock.
 type Flusher interface {
 	Recorder
 	Flush()

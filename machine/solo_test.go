@@ -109,6 +109,50 @@ func TestInstanceArgumentsAndReplies(t *testing.T) {
 	require.Equal(t, "open", m.StateName(r.State))
 }
 
+// An instance alone refuses as the world does, in every state.
+func TestInstanceRefusesAsTheWorldDoes(t *testing.T) {
+	rules := machine.MustCompile(valve())
+	m := rules.At(0)
+	path := []struct {
+		event string
+		args  []uint64
+	}{{"pair", []uint64{4, 0}}, {"open", []uint64{4}}, {"shut", nil}, {"pair", []uint64{4, 1}}, {"open", []uint64{4}}}
+	for n := range path {
+		ok := turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} })
+		i, err := rules.NewInstance(machine.InstanceConfig{Performer: ok})
+		require.NoError(t, err)
+		w, err := rules.NewWorld(machine.Config{Name: "valve"})
+		require.NoError(t, err)
+		d, err := machine.NewDriver(w, machine.DriverConfig{Performer: ok})
+		require.NoError(t, err)
+		for _, x := range path[:n] {
+			_, err := i.Fire(context.Background(), m.MustEvent(x.event), x.args...)
+			require.NoError(t, err)
+			_, err = d.Fire(context.Background(), d.Ref(0, 0), m.MustEvent(x.event), x.args...)
+			require.NoError(t, err)
+		}
+		refusals := 0
+		for ev := range machine.EventID(m.NumEvents() + 1) {
+			for _, args := range [][]uint64{nil, {9}, {9, 0}, {9, 5}, {4, 0, 1}} {
+				if i.Can(ev, args...) {
+					continue
+				}
+				refusals++
+				got, err := i.Fire(context.Background(), ev, args...)
+				want, wanted := d.Fire(context.Background(), d.Ref(0, 0), ev, args...)
+				require.Equal(t, want, got)
+				require.EqualError(t, err, wanted.Error())
+				var a, b *machine.RefusalError
+				require.ErrorAs(t, err, &a)
+				require.ErrorAs(t, wanted, &b)
+				require.Equal(t, []any{b.Ref, b.State, b.Event, b.Kind, b.Reason, b.Row(), b.Guards(), b.Accepts()},
+					[]any{a.Ref, a.State, a.Event, a.Kind, a.Reason, a.Row(), a.Guards(), a.Accepts()})
+			}
+		}
+		require.Greater(t, refusals, 15)
+	}
+}
+
 func TestInstanceBadEnds(t *testing.T) {
 	for name, x := range map[string]struct {
 		end   func() machine.Result

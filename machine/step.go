@@ -299,6 +299,8 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	if outer {
 		s = w.begin(ref, ev, o.root)
 	}
+	f := &w.frames[w.depth]
+	f.said, f.during = 0, NoRowID
 	if !w.exists(ref) {
 		return w.refuse(BadRef, ref, ev, nil, args, o)
 	}
@@ -326,10 +328,9 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		c = &m.cells[int(h.state)*len(m.argTy)+int(ev)]
 	} else {
 		flying := &m.rows[h.flight-1]
+		f.during = flying.idx
 		if outer {
 			s.During = flying.idx
-		} else {
-			s.ByDuring = flying.idx
 		}
 		if flying.inFlight == nil || len(flying.inFlight[ev].rows) == 0 {
 			// A joint step cannot wait by itself: the whole step waits.
@@ -339,7 +340,6 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		c = &flying.inFlight[ev]
 	}
 	nf := len(m.factTy)
-	f := &w.frames[w.depth]
 	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
 	if len(args) > 0 {
 		copy(f.args[:], args)
@@ -349,18 +349,15 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		f.views[i] = v.eval(f)
 	}
 	var r *row
-	var said uint64
 	for i, x := range c.rows {
 		if x.guard == nil || x.guard(f) {
 			r = x
 			break
 		}
-		said |= 1 << (uint(i) & 63)
+		f.said |= 1 << (uint(i) & 63)
 	}
 	if outer {
-		s.Said = said
-	} else {
-		s.BySaid = said
+		s.Said = f.said
 	}
 	switch {
 	case r == nil:
@@ -649,6 +646,7 @@ func (w *World) refuse(k RefusalKind, ref Ref, ev EventID, r *row, args []uint64
 	if w.depth > 0 {
 		s.Refusal, s.ByKind = ByJoint, k
 		s.By, s.ByEvent = ref, ev
+		s.BySaid, s.ByDuring = w.frames[w.depth].said, w.frames[w.depth].during
 		if w.current(ref) {
 			s.ByState = w.header(ref.Machine, ref.Slot).state
 		}
@@ -674,6 +672,7 @@ func (w *World) untaken(ref Ref, ev EventID, r *row, args []uint64, o origin) bo
 		if s.Refusal != ByJoint {
 			// An instance taken along could not keep its own rules.
 			s.By, s.ByEvent, s.ByState, s.ByRow = ref, ev, w.header(ref.Machine, ref.Slot).state, r.idx
+			s.BySaid, s.ByDuring = w.frames[w.depth].said, w.frames[w.depth].during
 			s.Refusal, s.ByKind = ByJoint, s.Refusal
 		}
 		return false

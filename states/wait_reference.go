@@ -5,9 +5,9 @@ import "github.com/runfence/runfence/machine"
 // token is one wait reference: a count on a boundary of a fence, held for as
 // long as a queued wait may name the boundary's event (F135–F141).
 //
-// There is one way to get a count wrong: to take back one that is not yours.
-// So a token bears the fence and the arming it was minted against, and every
-// use of it checks both, under the lock that also moves the count.
+// A count goes wrong when somebody gives back what somebody else holds. So a
+// token bears the fence and the arming it was minted against, and every use of
+// it checks both, under the lock that also moves the count.
 func token() *machine.Definition {
 	const boundaryType, waiterType = "enum core_done|cpu_done", "enum core_stream|cpu_stream|caller_stream"
 	dropOne := []string{"fence.drop(boundary, arming)"}

@@ -42,6 +42,17 @@ func timeTests() []test {
 			require.Equal(b, backend.NotReady, b.eventStatus(b.cpuE))
 			b.ok(b.Backend.WaitEvent(b.ctx, b.cpuE, b.Timeout))
 		}},
+		{"event/the latest record counts while an earlier one is pending", nil, func(b *bench) {
+			b.launchRun(b.Kernels.Core, b.Kernels.SlowCPU)
+			e := b.event()
+			b.record(e, b.coreS)
+			b.record(e, b.cpuS)
+			b.ok(b.Backend.WaitEvent(b.ctx, b.coreE, b.Timeout))
+			b.Pause()
+			require.Equal(b, backend.NotReady, b.eventStatus(e), "only the earlier record has executed")
+			b.ok(b.Backend.WaitEvent(b.ctx, e, b.Timeout))
+			require.Equal(b, backend.Complete, b.eventStatus(b.cpuE))
+		}},
 		{"event/waiting twice is one answer", nil, func(b *bench) {
 			b.launchRun(b.Kernels.Core, b.Kernels.CPU)
 			b.finishRun()

@@ -30,13 +30,21 @@ static void **slot(const rf_acl *acl, int i)
 	return (void **)((char *)acl + functions[i].offset);
 }
 
+static struct bound {
+	struct bound *next;
+	rf_acl acl;
+} *all; // never freed, and reachable from here
+
 // Looks a library and what it depends on over for every function. Names that
 // begin with rt may also be in a library of their own, which may be NULL.
 rf_acl *rf_bind(void *library, void *runtime)
 {
-	rf_acl *acl = calloc(1, sizeof *acl);
-	if (acl == NULL)
-		return NULL;
+	struct bound *b = calloc(1, sizeof *b);
+	if (b == NULL)
+		abort();
+	b->next = all;
+	all = b;
+	rf_acl *acl = &b->acl;
 	for (int i = 0; i < rf_function_count(); i++) {
 		void *f = dlsym(library, functions[i].name);
 		if (f == NULL && runtime != NULL && strncmp(functions[i].name, "rt", 2) == 0)

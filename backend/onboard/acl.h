@@ -121,7 +121,8 @@ typedef struct {
 } rf_acl;
 
 // One device as a host drives it.
-typedef struct {
+typedef struct rf_device {
+	struct rf_device *next; // of all that were opened and not forgotten
 	rf_acl *acl;
 	rf_handle context; // current for every call
 	int32_t id;

@@ -20,17 +20,16 @@ func diagnose(d *Diagnosis, o DiagnoseOptions) {
 	}
 	l := bind(library, attempts[len(attempts)-1])
 	d.Library, d.Symbols = l.path, l.symbols()
-	if lacks := l.lacks(); lacks != nil {
-		e := &SymbolError{Library: l.path, Missing: lacks}
-		d.problem(e.Error(), "install a newer CANN toolkit, or name the right library with "+LibraryVariable)
+	err := l.check()
+	var symbols *SymbolError
+	if errors.As(err, &symbols) {
+		d.problem(err.Error(), "install a newer CANN toolkit, or name the right library with "+LibraryVariable)
 		return
 	}
 	v := C.rf_version(l.acl)
-	l.version = Version{int32(v.major), int32(v.minor), int32(v.patch)}
-	d.Version, d.Package = l.version.String(), C.GoString(&v._package[0])
-	if l.version.Major != knownMajor {
-		e := &VersionError{Library: l.path, Got: l.version, Want: knownMajor}
-		d.problem(e.Error(), "use the release of this program that is made for that version")
+	d.Version, d.Package = l.Version().String(), C.GoString(&v._package[0])
+	if err != nil {
+		d.call(err, "use the release of this program that is made for that version")
 		return
 	}
 	d.devices(l, o)

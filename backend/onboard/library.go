@@ -26,17 +26,14 @@ const Supported = true
 const knownMajor = 1
 
 // Library is the runtime's library, loaded. It stays loaded for the life of the
-// process. It is safe for concurrent use.
+// process, and there is one for each file. It is safe for concurrent use.
 type Library struct {
 	acl     *C.rf_acl
 	path    string
-	source  string
-	version Version
 	missing []string
 
-	mu     sync.Mutex
-	inited bool // aclInit was called, by us or before us
-	ours   bool // it was our call that initialised
+	mu   sync.Mutex
+	ours bool // it was our call that initialised the runtime
 }
 
 // Load finds the library, loads it, and checks its version and functions. The
@@ -48,25 +45,36 @@ func Load(path string) (*Library, error) {
 		return nil, &LibraryError{attempts}
 	}
 	l := bind(library, attempts[len(attempts)-1])
-	if lacks := l.lacks(); lacks != nil {
-		return nil, &SymbolError{Library: l.path, Missing: lacks}
-	}
-	v := C.rf_version(l.acl)
-	l.version = Version{int32(v.major), int32(v.minor), int32(v.patch)}
-	switch {
-	case v.code != C.RF_OK:
-		return nil, &CallError{Call: "aclrtGetVersion", Code: backend.Code(v.code)}
-	case l.version.Major != knownMajor:
-		return nil, &VersionError{Library: l.path, Got: l.version, Want: knownMajor}
+	if err := l.check(); err != nil {
+		return nil, err
 	}
 	return l, nil
+}
+
+// check holds a library against what is needed.
+func (l *Library) check() error {
+	if lacks := l.lacks(); lacks != nil {
+		return &SymbolError{Library: l.path, Missing: lacks}
+	}
+	v := C.rf_version(l.acl)
+	if v.code != C.RF_OK {
+		return &CallError{Call: "aclrtGetVersion", Code: backend.Code(v.code)}
+	}
+	got := Version{int32(v.major), int32(v.minor), int32(v.patch)}
+	if got.Major != knownMajor {
+		return &VersionError{Library: l.path, Got: got, Want: knownMajor}
+	}
+	return nil
 }
 
 // Path returns the file that was loaded.
 func (l *Library) Path() string { return l.path }
 
 // Version returns the version of the library's interface.
-func (l *Library) Version() Version { return l.version }
+func (l *Library) Version() Version {
+	v := C.rf_version(l.acl)
+	return Version{int32(v.major), int32(v.minor), int32(v.patch)}
+}
 
 // Missing returns the functions that the library lacks and this package can do
 // without. Calls that need them are refused with [backend.FeatureNotSupported].
@@ -136,8 +144,13 @@ func absolute(path string) string {
 }
 
 // bind looks up the functions. Those whose names begin with rt may be in the
-// library beside it.
+// library beside it. A library that was loaded before is found again.
 func bind(library unsafe.Pointer, at Attempt) *Library {
+	process.mu.Lock()
+	defer process.mu.Unlock()
+	if l := process.libraries[library]; l != nil {
+		return l
+	}
 	name := C.CString(filepath.Join(filepath.Dir(at.Path), RuntimeName))
 	if !filepath.IsAbs(at.Path) {
 		C.free(unsafe.Pointer(name))
@@ -145,7 +158,7 @@ func bind(library unsafe.Pointer, at Attempt) *Library {
 	}
 	runtime := C.rf_load_library(name) // without it, rt functions may be missing
 	C.free(unsafe.Pointer(name))
-	l := &Library{acl: C.rf_bind(library, runtime.library), source: at.Source, path: at.Path}
+	l := &Library{acl: C.rf_bind(library, runtime.library), path: at.Path}
 	if p := C.GoString(C.rf_library_path(l.acl)); filepath.IsAbs(p) {
 		l.path = p
 	}
@@ -154,6 +167,10 @@ func bind(library unsafe.Pointer, at Attempt) *Library {
 			l.missing = append(l.missing, s.Name)
 		}
 	}
+	if process.libraries == nil {
+		process.libraries = map[unsafe.Pointer]*Library{}
+	}
+	process.libraries[library] = l
 	return l
 }
 
@@ -189,18 +206,16 @@ func (l *Library) lacks() (names []string) {
 	return names
 }
 
-// init initialises the runtime, once for the library.
+// init sees to it that the runtime is initialised. It asks every time: others
+// in the process may have finalised it.
 func (l *Library) init() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.inited {
-		return nil
-	}
 	s := C.rf_init(l.acl)
 	if s.code != C.RF_OK {
 		return callError(&s)
 	}
-	l.inited, l.ours = true, s.number != 0
+	l.ours = l.ours || s.number != 0
 	return nil
 }
 
@@ -224,7 +239,7 @@ func (l *Library) Finalize() error {
 	if s := C.rf_finalize(l.acl); s.code != C.RF_OK {
 		return callError(&s)
 	}
-	l.inited, l.ours = false, false
+	l.ours = false
 	return nil
 }
 
@@ -235,13 +250,18 @@ func callError(s *C.rf_setup) *CallError {
 	}
 }
 
-// process is what there is one of: the place for exception callbacks, which
-// tells notices by device.
+// process is what there is one of in a process: the place for exception
+// callbacks, which tells notices by device, and each library.
 var process struct {
 	mu      sync.Mutex
 	devices map[int32]*Device
 	library *Library // whose devices they are
+	// The libraries that are loaded, by the loader's handle of them.
+	libraries map[unsafe.Pointer]*Library
 }
 
 // StrayNotices counts the exception notices that were for no open device.
 func StrayNotices() uint64 { return uint64(C.rf_ring_strays()) }
+
+// sanitizer says what the C code is compiled with: "none", "address" or "thread".
+func sanitizer() string { return C.GoString(C.rf_sanitizer()) }

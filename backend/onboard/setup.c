@@ -46,6 +46,10 @@ rf_setup rf_count_devices(rf_acl *acl)
 	return s;
 }
 
+// What was detached stays reachable.
+static rf_device *opened;
+static pthread_mutex_t opened_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static rf_setup own(rf_acl *acl, int32_t device)
 {
 	rf_setup s;
@@ -86,6 +90,10 @@ rf_setup rf_open(rf_acl *acl, int32_t device, int borrowed)
 	d->id = device;
 	d->borrowed = borrowed;
 	pthread_mutex_init(&d->lock, NULL);
+	pthread_mutex_lock(&opened_lock);
+	d->next = opened;
+	opened = d;
+	pthread_mutex_unlock(&opened_lock);
 	s.device = d;
 	return s;
 }
@@ -113,6 +121,12 @@ rf_setup rf_close(rf_device *d)
 
 void rf_forget(rf_device *d)
 {
+	pthread_mutex_lock(&opened_lock);
+	rf_device **at = &opened;
+	while (*at != d)
+		at = &(*at)->next;
+	*at = d->next;
+	pthread_mutex_unlock(&opened_lock);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }

@@ -271,7 +271,7 @@ func (d *Device) timed(op *Op) (a Answer) {
 	case FailBefore:
 		a = failed(st.code)
 	case PanicBefore:
-		panic(&Panic{Op: op.Kind})
+		d.blow(op, false)
 	default:
 		if op.Kind.Blocking() {
 			a = d.await(op, &st)
@@ -284,11 +284,18 @@ func (d *Device) timed(op *Op) (a Answer) {
 		a = d.effect(op, &st)
 	}
 	if st.call == PanicAfter {
-		panic(&Panic{Op: op.Kind, Took: true})
+		d.blow(op, true)
 	}
 	st.blame(&a)
 	d.leave(op, &a)
 	return a
+}
+
+// blow ends a call with an injected panic.
+func (d *Device) blow(op *Op, took bool) {
+	a := panicked()
+	d.leave(op, &a)
+	panic(&Panic{Op: op.Kind, Took: took})
 }
 
 func (d *Device) outside() { d.during = OpNone }

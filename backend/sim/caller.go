@@ -124,7 +124,7 @@ func (c *Caller) Submit(ctx context.Context, s backend.Stream, l backend.Launch)
 func (c *Caller) Notices(dst []backend.Notice) (n int, dropped uint64) {
 	c.do(context.Background(), Op{Kind: OpNotices}, func(*Answer) {
 		c.h.log = append(c.h.log, Step{Kind: StepNotices, Thread: c.thread, Size: len(dst)})
-		n, dropped = c.h.d.takeNotices(dst)
+		n, dropped = c.h.d.TakeNotices(dst)
 	})
 	return n, dropped
 }

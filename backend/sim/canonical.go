@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 
 	"github.com/runfence/runfence/backend"
@@ -9,10 +11,11 @@ import (
 // Naming numbers the handles for [Device.AppendCanonical].
 type Naming struct {
 	// Handle returns the number of a handle, or zero if it has none. Numbers of
-	// one kind must differ, and be below 1<<62. A handle without a number gets
-	// one after the numbered: an event, memory or call in the order in which
-	// the streams' entries lead to it, and then, as a stream or context does, by
-	// its slot. Nil numbers nothing.
+	// one kind must differ, and be below 1<<62. A handle without a number comes
+	// after the numbered: an event or memory in the order in which the streams'
+	// entries, and then the calls, lead to it; then, since the host can have lost them all, those
+	// that nothing leads to by what they hold; anything else by its slot. Nil
+	// numbers nothing.
 	Handle func(k Kind, h uint64) uint64
 	// Memory appends the content of an allocation in a form in which the
 	// identities that it holds are renamed. Nil appends it as it is.
@@ -23,10 +26,13 @@ type Naming struct {
 type ranks struct {
 	order []int32  // slots, in canonical order
 	ref   []uint64 // by slot: what stands for the handle; zero if it has no place yet
+	// sorted is where in the order those begin that nothing leads to; zero if
+	// there are none yet, or nothing else.
+	sorted int
 }
 
 func (r *ranks) reset(slots int) {
-	r.order = r.order[:0]
+	r.order, r.sorted = r.order[:0], 0
 	r.ref = append(r.ref[:0], make([]uint64, slots)...)
 }
 
@@ -44,6 +50,29 @@ func (r *ranks) found(slot int) {
 	if r.ref[slot] == 0 {
 		r.order = append(r.order, int32(slot))
 		r.ref[slot] = uint64(len(r.order)) << 1
+	}
+}
+
+// lost gives a slot that nothing leads to its place among the others like it.
+func (r *ranks) lost(slot int, compare func(i, j int32) int) {
+	if r.ref[slot] != 0 {
+		return
+	}
+	if r.sorted == 0 {
+		r.sorted = len(r.order)
+	}
+	r.order = append(r.order, int32(slot))
+	for i := len(r.order) - 1; i > r.sorted && compare(r.order[i-1], r.order[i]) > 0; i-- {
+		r.order[i-1], r.order[i] = r.order[i], r.order[i-1]
+	}
+}
+
+// settle numbers the lost by their places.
+func (r *ranks) settle() {
+	for i, slot := range r.order {
+		if r.ref[slot] == 0 {
+			r.ref[slot] = uint64(i+1) << 1
+		}
 	}
 }
 
@@ -166,21 +195,61 @@ func (d *Device) discover(c *canon) {
 			}
 		}
 	}
-	for i := range d.events {
-		if d.events[i].state != slotFree {
-			c.event.found(i)
-		}
-	}
-	for i := range d.mems {
-		if d.mems[i].state != slotFree {
-			c.mem.found(i)
-		}
-	}
 	for i := range d.calls {
 		if d.calls[i].phase != callFree {
 			c.call.found(i)
 		}
 	}
+	for _, i := range c.call.order {
+		k := &d.calls[i]
+		op := &k.op
+		for _, h := range [...]uint64{
+			uint64(op.Event), uint64(op.Memory), uint64(op.Dst.Mem), uint64(op.Src.Mem), uint64(op.Launch.Args), k.answer.Handle,
+		} {
+			see(backend.Memory(h))
+			if _, live := d.findEvent(backend.Event(h)); live {
+				c.event.found(indexOf(h))
+			}
+		}
+	}
+	for i := range d.events {
+		if d.events[i].state != slotFree {
+			c.event.lost(i, d.compareEvents)
+		}
+	}
+	for i := range d.mems {
+		if d.mems[i].state != slotFree {
+			c.mem.lost(i, d.compareMems)
+		}
+	}
+	c.event.settle()
+	c.mem.settle()
+}
+
+// compareEvents orders events that no queued entry names.
+func (d *Device) compareEvents(i, j int32) int {
+	rank := func(e *event) int {
+		switch {
+		case e.issued == 0:
+			return 0
+		case !e.done:
+			return 1
+		case d.cfg.NoProofs || e.recPos <= d.streams[e.recStream].proven:
+			return 2
+		}
+		return 3
+	}
+	a, b := &d.events[i], &d.events[j]
+	if x := rank(a) - rank(b); x != 0 || rank(a) < 3 {
+		return x
+	}
+	return cmp.Or(cmp.Compare(a.recStream, b.recStream), cmp.Compare(a.recPos, b.recPos))
+}
+
+func (d *Device) compareMems(i, j int32) int {
+	a, b := &d.mems[i], &d.mems[j]
+	return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.size, b.size),
+		bytes.Compare(d.content(d.memHandle(int(i))), d.content(d.memHandle(int(j)))))
 }
 
 type encoder struct {
@@ -204,8 +273,8 @@ func (e *encoder) flags(facts ...bool) {
 	e.u(v)
 }
 
-// streamSlot writes what stands for a slot of streams: its reference or, if the slot
-// is free, its bare number, because the next stream to take it takes its id.
+// streamSlot writes what stands for a slot of streams: its reference or, if the
+// slot is free, when it will be taken.
 func (e *encoder) streamSlot(i int32) {
 	switch {
 	case i < 0:
@@ -215,8 +284,26 @@ func (e *encoder) streamSlot(i int32) {
 		e.u(e.c.stream.ref[i])
 	default:
 		e.u(2)
-		e.u(uint64(i))
+		e.u(e.turn(KindStream, int(i)))
 	}
+}
+
+// turn counts the free slots that will be taken before a free one.
+func (e *encoder) turn(k Kind, slot int) (n uint64) {
+	if k == KindStream {
+		for i := range e.d.streams {
+			if s := &e.d.streams[i]; s.state == slotFree && s.freed < e.d.streams[slot].freed {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range e.d.mems {
+		if a := &e.d.mems[i]; a.state == slotFree && a.freed < e.d.mems[slot].freed {
+			n++
+		}
+	}
+	return n
 }
 
 // known writes a handle that the host gave: its reference if it names something.
@@ -237,7 +324,7 @@ func (e *encoder) known(k Kind, h uint64) {
 }
 
 // alias writes a stale handle whose slot still counts: what lives in the slot
-// now or, if nothing does, the bare slot, for what will.
+// now or, if nothing does, when something will.
 func (e *encoder) alias(ref, h uint64) {
 	if ref != 0 {
 		e.u(3)
@@ -245,7 +332,7 @@ func (e *encoder) alias(ref, h uint64) {
 		return
 	}
 	e.u(2)
-	e.u(uint64(indexOf(h)))
+	e.u(e.turn(kindOf(h), indexOf(h)))
 }
 
 // lookup finds the slot of a handle of kind k: what stands for what lives there
@@ -420,6 +507,10 @@ func (e *encoder) memory(n Naming) {
 		e.u(e.c.mem.ref[i])
 		e.u(uint64(a.place))
 		e.u(a.size)
+		if d.cfg.Residue { // the region will be taken again, and what it holds be seen
+			e.u(a.region)
+			e.b = append(e.b, d.arena[a.off+a.size:a.off+a.region]...)
+		}
 		content := d.content(d.memHandle(int(i)))
 		if n.Memory == nil {
 			e.b = append(e.b, content...)
@@ -432,11 +523,21 @@ func (e *encoder) memory(n Naming) {
 	if !d.cfg.Residue {
 		return
 	}
-	for i := range d.mems {
-		if a := &d.mems[i]; a.state == slotFree {
-			e.u(a.region)
-			e.b = append(e.b, d.arena[a.off:a.off+a.region]...)
+	for taken := uint32(0); ; { // free regions, in the order in which they will be taken
+		next := -1
+		for i := range d.mems {
+			a := &d.mems[i]
+			if a.state == slotFree && a.freed > taken && (next < 0 || a.freed < d.mems[next].freed) {
+				next = i
+			}
 		}
+		if next < 0 {
+			return
+		}
+		a := &d.mems[next]
+		taken = a.freed
+		e.u(a.region)
+		e.b = append(e.b, d.arena[a.off:a.off+a.region]...)
 	}
 }
 

@@ -122,9 +122,13 @@ type Device struct {
 	budget     uint8
 	freeEntry  int32
 	pairSerial uint32
-	dropped    uint64
-	allocated  uint64
-	nth        [numOps]uint32
+	// frees counts the slots of streams and memory that became free. The one
+	// free for longest is taken first, so that which id or address is used again
+	// follows from what the host did and not from how slots were numbered.
+	frees     uint32
+	dropped   uint64
+	allocated uint64
+	nth       [numOps]uint32
 
 	threads    []thread
 	contexts   []bool // owned

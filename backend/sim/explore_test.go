@@ -158,7 +158,7 @@ func TestFaultsAreChoicesWithinABudget(t *testing.T) {
 			seen[fmt.Sprint("busy ", d.Busy())] = true
 		}
 		var notice [1]backend.Notice
-		if n, _ := d.Clone().Notices(notice[:]); n == 1 {
+		if n, _ := d.Clone().TakeNotices(notice[:]); n == 1 {
 			seen[fmt.Sprint("notice ", notice[0].Code)] = true
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -127,35 +128,47 @@ func hosted(t *testing.T) (*sim.Host, *rig) {
 // The device stands still while any caller may still do something, and moves
 // when all are parked.
 func TestTheDeviceMovesWhenAllCallersAreParked(t *testing.T) {
-	ctx := context.Background()
-	h, r := hosted(t)
-	a, b := h.Enter(), h.Enter()
-	require.True(t, a.Submit(ctx, r.coreS, r.core).Ok())
-	require.True(t, a.RecordEvent(ctx, r.coreE, r.coreS).Ok())
-	started := make(chan struct{})
-	done := make(chan backend.Result)
-	go func() {
-		close(started)
-		done <- a.WaitEvent(ctx, r.coreE, time.Second)
-	}()
-	<-started
-	for range 100 { // b is at work: nothing it does lets time pass
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		h, r := hosted(t)
+		a, b := h.Enter(), h.Enter()
+		require.True(t, a.Submit(ctx, r.coreS, r.core).Ok())
+		require.True(t, a.RecordEvent(ctx, r.coreE, r.coreS).Ok())
+		done := make(chan backend.Result, 1)
+		go func() { done <- a.WaitEvent(ctx, r.coreE, time.Second) }()
+		synctest.Wait() // a is parked
 		st, res := b.QueryEvent(ctx, r.coreE)
 		require.True(t, res.Ok())
 		require.Equal(t, backend.NotReady, st)
-	}
-	select {
-	case <-done:
-		t.Fatal("the wait ended while a caller was at work")
-	default:
-	}
-	require.True(t, b.WaitEvent(ctx, r.coreE, time.Second).Ok()) // now both are parked, and both return
-	require.True(t, (<-done).Ok())
-	h.Inspect(func(d *sim.Device) { require.Equal(t, 20*time.Microsecond, d.Now()) })
+		synctest.Wait()
+		require.Empty(t, done, "the wait ended while a caller was at work")
+		h.Inspect(func(d *sim.Device) { require.Zero(t, d.Now()) })
+		require.True(t, b.WaitEvent(ctx, r.coreE, time.Second).Ok()) // now both are parked, and both return
+		require.True(t, (<-done).Ok())
+		h.Inspect(func(d *sim.Device) { require.Equal(t, 20*time.Microsecond, d.Now()) })
+		a.Leave()
+		b.Leave()
+		_, err := h.Replay()
+		require.NoError(t, err)
+	})
+}
+
+// A log keeps the bytes that were written, not the caller's buffer.
+func TestALogKeepsWhatWasWritten(t *testing.T) {
+	ctx := context.Background()
+	h, _ := hosted(t)
+	a := h.Enter()
+	m, _ := a.Alloc(ctx, backend.PinnedMemory, 2)
+	buf := []byte("ab")
+	require.True(t, a.Write(ctx, m, 0, buf).Ok())
+	copy(buf, "zz")
+	got := make([]byte, 2)
+	require.True(t, a.Read(ctx, got, m, 0).Ok())
+	require.Equal(t, "ab", string(got))
 	a.Leave()
-	b.Leave()
-	_, err := h.Replay()
+	d, err := h.Replay()
 	require.NoError(t, err)
+	require.Equal(t, "ab", string(d.Peek(m)))
 }
 
 // The last caller to leave lets those who are parked go on.

@@ -191,8 +191,7 @@ func (d *Device) work(si int) {
 
 // publish lets the kernel at the head of stream si publish its flag.
 func (d *Device) publish(si int) {
-	s := &d.streams[si]
-	s.flagged, s.flagDue = true, never
+	d.streams[si].flagDue = never
 	e := d.head(si)
 	d.stores(si, e, AtFlag)
 	d.traceEntry(TraceFlag, si, e, backend.Success)

@@ -279,3 +279,72 @@ func TestUnconfirmedReset(t *testing.T) {
 	require.False(t, res.Ok())
 	require.False(t, r.d.Busy())
 }
+
+// The newest launch without a partner is the one that is joined.
+func TestTheNewestIsJoined(t *testing.T) {
+	ctx := context.Background()
+	spin := sim.KernelSpec{Class: backend.AICore, Paired: true, Spin: true}
+	r := newRig(t, sim.Config{Kernels: []sim.KernelSpec{spin}})
+	third, _ := r.d.CreateStream(ctx)
+	l := backend.Launch{Class: backend.AICore, Kernel: 1, Args: r.args, Blocks: 1}
+	r.d.Submit(ctx, r.coreS, l)
+	r.d.Submit(ctx, third, l)
+	r.d.Submit(ctx, r.cpuS, r.cpu)
+	r.d.Advance(time.Second)
+	st, _ := r.d.QueryStream(ctx, third)
+	require.Equal(t, backend.Complete, st)
+	st, _ = r.d.QueryStream(ctx, r.coreS)
+	require.Equal(t, backend.NotReady, st, "the older one spins on")
+}
+
+// A kernel that returns has published its flag, even if nobody chose it; one
+// that dies need not have.
+func TestAReturnPublishesTheFlag(t *testing.T) {
+	flag := sim.KernelSpec{
+		Class: backend.AICPU, Flag: true, Duration: 2, FlagAfter: 1,
+		Stores: []sim.Store{{When: sim.AtFlag, Size: 1, Value: 1}},
+	}
+	for kind, want := range map[sim.ChoiceKind]byte{sim.ChooseEntry: 1, sim.ChooseFatal: 0xDB} {
+		r := newRig(t, sim.Config{Kernels: []sim.KernelSpec{flag}, Budget: 1, Faults: sim.Faults(sim.KernelFatal)})
+		r.d.Submit(context.Background(), r.cpuS, backend.Launch{Class: backend.AICPU, Kernel: 1, Args: r.args})
+		c := sim.Choice{Kind: kind, Target: uint64(r.cpuS)}
+		if kind == sim.ChooseFatal {
+			c.Code = backend.AICPUException
+		}
+		require.NoError(t, r.d.Apply(c))
+		require.Equal(t, want, r.d.Peek(r.args)[0], "%v", kind)
+	}
+}
+
+// What is freed is there to be allocated again, in the order it was freed.
+func TestMemoryComesBack(t *testing.T) {
+	ctx := context.Background()
+	d := device(t, sim.Config{MemoryLimit: 100})
+	for range 50 {
+		m, res := d.Alloc(ctx, backend.DeviceMemory, 60)
+		require.True(t, res.Ok())
+		_, res = d.Alloc(ctx, backend.DeviceMemory, 41)
+		require.Equal(t, backend.OutOfMemory, res.Code)
+		require.True(t, d.Free(ctx, m).Ok())
+	}
+}
+
+// Choices that were due in the past do not turn the clock back.
+func TestTheClockOnlyAdvances(t *testing.T) {
+	ctx := context.Background()
+	r := newRig(t, sim.Config{})
+	r.d.Submit(ctx, r.coreS, r.core)
+	r.d.Submit(ctx, r.cpuS, r.cpu)
+	require.NoError(t, r.d.Apply(sim.Choice{Kind: sim.ChooseEntry, Target: uint64(r.cpuS)}))
+	require.Equal(t, 30*time.Microsecond, r.d.Now())
+	require.NoError(t, r.d.Apply(sim.Choice{Kind: sim.ChooseEntry, Target: uint64(r.coreS)}))
+	require.Equal(t, 30*time.Microsecond, r.d.Now())
+}
+
+// A wait that the plan hangs can only expire.
+func TestAHangIsNoChoice(t *testing.T) {
+	r := newRig(t, sim.Config{Plan: []sim.Fault{{Op: sim.OpSynchronizeStream, Nth: 1, Kind: sim.Hang}}})
+	k := r.d.Begin(sim.Op{Kind: sim.OpSynchronizeStream, Stream: r.coreS, Timeout: 1})
+	require.NoError(t, r.d.Apply(sim.Choice{Kind: sim.ChooseEffect, Target: uint64(k)}))
+	require.Equal(t, []string{"expire " + k.String()}, text(r.d.Choices(nil)))
+}

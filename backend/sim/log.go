@@ -74,7 +74,7 @@ func Replay(d *Device, log []Step) error {
 		case StepCurrent:
 			d.SetCurrent(s.Context)
 		case StepNotices:
-			d.takeNotices(make([]backend.Notice, s.Size))
+			d.TakeNotices(make([]backend.Notice, s.Size))
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ type allocation struct {
 	state  slot
 	place  backend.Place
 	size   uint64
+	freed  uint32 // when the slot became free; see Device.frees
 	off    uint64 // into the arena
 	region uint64 // bytes of the region
 }
@@ -58,9 +59,8 @@ func (d *Device) alloc(place backend.Place, size uint64) (backend.Memory, backen
 	}
 	i := -1
 	for j := range d.mems {
-		if d.mems[j].state == slotFree && d.mems[j].region >= size && canReuse(d.mems[j].gen) {
+		if a := &d.mems[j]; a.state == slotFree && a.region >= size && canReuse(a.gen) && (i < 0 || a.freed < d.mems[i].freed) {
 			i = j
-			break
 		}
 	}
 	if i < 0 {
@@ -93,12 +93,10 @@ func paint(b []byte) {
 // has work that names the memory, that is the host's fault and is reported.
 func (d *Device) free(m backend.Memory) {
 	for i := range d.entries {
-		e := &d.entries[i]
-		if e.kind == entryFree || !e.names(m) {
-			continue
+		if e := &d.entries[i]; e.names(m) {
+			d.violate(Violation{Kind: FreedWhileNamed, Memory: m, Stream: d.streamHandle(int(e.stream))})
+			break
 		}
-		d.violate(Violation{Kind: FreedWhileNamed, Memory: m, Stream: d.streamHandle(int(e.stream))})
-		break
 	}
 	for i := range d.pairs {
 		// A kernel that no later launch can name as its partner any more.
@@ -107,7 +105,8 @@ func (d *Device) free(m backend.Memory) {
 		}
 	}
 	a := &d.mems[indexOf(uint64(m))]
-	a.state = slotFree
+	d.frees++
+	a.state, a.freed = slotFree, d.frees
 	d.allocated -= a.size
 }
 

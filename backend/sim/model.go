@@ -35,6 +35,8 @@ type Model[M any] interface {
 	Result(t Ticket) (Answer, bool)
 	// Take is Result, and forgets the call once it has ended.
 	Take(t Ticket) (Answer, bool)
+	// TakeNotices is Notices of [backend.Backend].
+	TakeNotices(dst []backend.Notice) (n int, dropped uint64)
 }
 
 var _ Model[*Device] = (*Device)(nil)

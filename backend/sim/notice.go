@@ -43,10 +43,11 @@ func (d *Device) deliver(i int) {
 // kernel in its stream, and its Thread is zero.
 func (d *Device) Notices(dst []backend.Notice) (n int, dropped uint64) {
 	d.run(&Op{Kind: OpNotices})
-	return d.takeNotices(dst)
+	return d.TakeNotices(dst)
 }
 
-func (d *Device) takeNotices(dst []backend.Notice) (n int, dropped uint64) {
+// TakeNotices implements [Model]. Unlike Notices it lets nothing happen first.
+func (d *Device) TakeNotices(dst []backend.Notice) (n int, dropped uint64) {
 	n = min(len(dst), len(d.ring))
 	for i, p := range d.ring[:n] {
 		dst[i] = backend.Notice{

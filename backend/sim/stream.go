@@ -73,14 +73,14 @@ type stream struct {
 	state   slot
 	capture backend.Capture
 	working bool // the kernel at the head met its handshake
-	flagged bool // and published its flag
 	first   int32
 	last    int32
 	n       int32
-	due     int64 // when the head takes effect; never if nothing is known to end it
-	flagDue int64
+	due     int64        // when the head takes effect; never if nothing is known to end it
+	flagDue int64        // when the kernel at the head publishes its flag; never if it has or does not
 	fault   backend.Code // of a kernel, invisible until a synchronize
 	err     backend.Code // materialised, sticky
+	freed   uint32       // when the slot became free; see Device.frees
 	// Positions only grow, through reuse of the slot too.
 	enqueued, executed, proven uint32
 }
@@ -99,9 +99,8 @@ func (d *Device) findStream(h backend.Stream) (int, bool) {
 func (d *Device) createStream() (backend.Stream, backend.Code) {
 	i := -1
 	for j := range d.streams {
-		if d.streams[j].state == slotFree && canReuse(d.streams[j].gen) {
+		if s := &d.streams[j]; s.state == slotFree && canReuse(s.gen) && (i < 0 || s.freed < d.streams[i].freed) {
 			i = j
-			break
 		}
 	}
 	if i < 0 {
@@ -123,11 +122,16 @@ func (d *Device) createStream() (backend.Stream, backend.Code) {
 func (d *Device) destroyStream(i int) {
 	s := &d.streams[i]
 	if s.n == 0 {
-		s.state = slotFree
+		d.freeStream(s)
 		return
 	}
 	s.state = slotZombie
 	d.violate(Violation{Kind: StreamDestroyedBusy, Stream: d.streamHandle(i)})
+}
+
+func (d *Device) freeStream(s *stream) {
+	d.frees++
+	s.state, s.freed = slotFree, d.frees
 }
 
 func (d *Device) head(si int) *entry { return &d.entries[d.streams[si].first] }
@@ -168,7 +172,7 @@ func (d *Device) enqueue(si int, e *entry) bool {
 // start lets the entry at the head begin. What begins is not yet done.
 func (d *Device) start(si int) {
 	s := &d.streams[si]
-	s.due, s.flagDue, s.working, s.flagged = never, never, false, false
+	s.due, s.flagDue, s.working = never, never, false
 	e := d.head(si)
 	d.traceEntry(TraceStart, si, e, backend.Success)
 	switch e.kind {
@@ -209,7 +213,7 @@ func (d *Device) finish(si int, code backend.Code) {
 	}
 	s.due, s.flagDue = never, never
 	if s.state == slotZombie {
-		s.state = slotFree
+		d.freeStream(s)
 	}
 }
 
@@ -233,12 +237,12 @@ func (d *Device) drop(si int) {
 		d.pop(si)
 	}
 	s := &d.streams[si]
-	s.due, s.flagDue, s.working, s.flagged = never, never, false, false
+	s.due, s.flagDue, s.working = never, never, false
 	s.executed = s.enqueued
 	s.proven = s.enqueued
 	s.fault, s.err = backend.Success, backend.Success
 	s.capture = backend.CaptureNone
 	if s.state == slotZombie {
-		s.state = slotFree
+		d.freeStream(s)
 	}
 }

@@ -492,7 +492,14 @@ func (x *explainer) cells(title string, cells []cellAbout, answer string) {
 		for i, f := range c.Args {
 			args[i] = f.Name
 		}
-		x.text("  "+x.style.cyan(c.Event+"("+strings.Join(args, ", ")+")")+"  ", c.Doc)
+		head := "  " + x.style.cyan(c.Event+"("+strings.Join(args, ", ")+")") + "  "
+		if width(head+c.Doc) > x.width {
+			x.out.println(strings.TrimRight(head, " "))
+			head = "    "
+		}
+		if c.Doc != "" || head != "    " {
+			x.text(head, c.Doc)
+		}
 		for i, r := range c.Rows {
 			x.row(r, i > 0)
 		}

@@ -19,7 +19,16 @@ import (
 	"github.com/runfence/runfence/states"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram makes the test binary the program itself, for the tests that need a
+// process.
+const asProgram = "RUNFENCE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // result is what a command left behind.
 type result struct {
@@ -180,6 +189,58 @@ func alterDay(t *testing.T, dir string) {
 	})
 }
 
+// strangeDay makes a log of what no sound world records, and of what few do:
+// numbers without a name, a hole, call sites, times of a clock on a wall.
+func strangeDay(t *testing.T, dir string) {
+	t.Helper()
+	rules := pressRules(t)
+	h, err := translog.HeaderOf(rules)
+	require.NoError(t, err)
+	press := machine.Ref{Machine: rules.Machine("press").ID(), Slot: 1, Gen: 3}
+	seq := uint64(0)
+	record := func(r machine.Record) translog.Entry {
+		seq++
+		r.Seq, r.Time = seq, 1700000000123456789
+		return translog.Entry{Kind: translog.RecordEntry, Record: r, Site: "host.go:12"}
+	}
+	none := machine.Record{Row: machine.NoRowID, Call: machine.NoCall, Reason: machine.NoReasonID}
+	hole := none
+	hole.Kind, hole.Ref, hole.Root, hole.Event, hole.By, hole.Refusal = machine.Holed, press, press, 1, machine.Ref{}, machine.ByJoint
+	nobody := none
+	nobody.Ref, nobody.Root, nobody.Event = machine.Ref{Machine: 77, Slot: 5, Gen: 6}, machine.Ref{Machine: 77, Slot: 5, Gen: 6}, 88
+	nothing := none
+	nothing.Ref, nothing.Root, nothing.Event, nothing.From, nothing.To = press, press, 88, 88, 89
+	lost := none
+	lost.Kind, lost.Ref, lost.Root, lost.Event = machine.Settled, press, press, 1
+	f, err := os.Create(filepath.Join(dir, "strange.log"))
+	require.NoError(t, err)
+	enc, err := translog.NewEncoder(f, translog.Binary, h)
+	require.NoError(t, err)
+	for _, e := range []translog.Entry{
+		{Kind: translog.WorldEntry, Opened: translog.World{Name: "strange", Pools: map[string]int{"slot": 9}}},
+		{Kind: translog.WorldEntry, World: 1, Opened: translog.World{Name: "idle"}},
+		record(hole), record(nobody), record(nothing), record(lost),
+		{Kind: translog.RepeatEntry, Repeat: translog.Repeat{First: 5, Length: 2, Count: 3}},
+		{Kind: translog.GapEntry, Gap: translog.Gap{First: 11, Count: 5}},
+	} {
+		require.NoError(t, enc.Encode(&e))
+	}
+	require.NoError(t, enc.Flush())
+	require.NoError(t, f.Close())
+
+	lamp := machine.MustCompile(&machine.Definition{
+		Name: "lamp", States: []machine.State{{Name: "on"}}, Events: []machine.Event{{Name: "blink"}},
+		Rows: []machine.Row{{ID: "blink", From: "on", Event: "blink", Then: []machine.Target{{}}}},
+	})
+	f, err = os.Create(filepath.Join(dir, "lamp.log"))
+	require.NoError(t, err)
+	w, err := translog.NewWriter(f, lamp, translog.Options{})
+	require.NoError(t, err)
+	w.World("lamp", nil, 0)
+	require.NoError(t, w.Close())
+	require.NoError(t, f.Close())
+}
+
 // at counts from the end if it is negative.
 func at(t *testing.T, text string, size int) int {
 	n, err := strconv.Atoi(text)
@@ -219,6 +280,7 @@ func TestCommands(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), content, 0o600))
 	}
 	alterDay(t, dir)
+	strangeDay(t, dir)
 	scripts, err := filepath.Abs(filepath.Join("testdata", "cli"))
 	require.NoError(t, err)
 	t.Chdir(dir)

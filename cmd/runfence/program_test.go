@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -147,6 +148,60 @@ func TestUnreadableInput(t *testing.T) {
 type broken struct{ err error }
 
 func (b *broken) Read([]byte) (int, error) { return 0, b.err }
+
+// TestProcess runs the program as a process of its own.
+func TestProcess(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	alterDay(t, dir)
+	program := func(args ...string) *exec.Cmd {
+		c := exec.Command(self, args...)
+		c.Dir = dir
+		c.Env = append(os.Environ(), asProgram+"=1", "GOCOVERDIR="+dir)
+		return c
+	}
+	code := func(err error) int {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return exit.ExitCode()
+		}
+		require.NoError(t, err)
+		return 0
+	}
+	out, err := program("run").Output()
+	require.Equal(t, 0, code(err))
+	require.Contains(t, string(out), "run 2  slot 0       faulted")
+	require.NotContains(t, string(out), "\x1b", "a pipe is no terminal")
+
+	var complaint bytes.Buffer
+	c := program("replay", "state.log", "--rules", "missing.json")
+	c.Stderr = &complaint
+	require.Equal(t, 2, code(c.Run()))
+	require.Equal(t, "runfence: missing.json: no such file or directory\n", complaint.String())
+
+	// A pipe that nobody reads from does not kill it.
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	defer writer.Close()
+	complaint.Reset()
+	c = program("explain", "fence")
+	c.Stdout, c.Stderr = writer, &complaint
+	require.Equal(t, 0, code(c.Run()))
+	require.Empty(t, complaint.String())
+
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return // only some systems have one
+	}
+	require.NoError(t, err)
+	defer full.Close()
+	c = program("explain", "fence")
+	c.Stdout, c.Stderr = full, &complaint
+	require.Equal(t, 2, code(c.Run()))
+	require.Contains(t, complaint.String(), "cannot write the output: ")
+}
 
 func TestVersion(t *testing.T) {
 	s := newShell(states.Rules())

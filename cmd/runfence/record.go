@@ -198,13 +198,15 @@ func (n *namer) line(rec *machine.Record, s style) string {
 // blame says why a record was refused.
 func (n *namer) blame(rec *machine.Record) string {
 	why := n.reason(rec.Reason)
-	if why == "" {
-		why = rec.Refusal.String()
+	switch {
+	case rec.Refusal == machine.ByJoint && why != "":
+		return fmt.Sprintf("%s refuses %s: %s", n.ref(rec.By), n.event(rec.By.Machine, rec.ByEvent), why)
+	case rec.Refusal == machine.ByJoint:
+		return fmt.Sprintf("%s refuses %s", n.ref(rec.By), n.event(rec.By.Machine, rec.ByEvent))
+	case why != "":
+		return why
 	}
-	if rec.Refusal == machine.ByJoint {
-		why = fmt.Sprintf("%s refuses %s: %s", n.ref(rec.By), n.event(rec.By.Machine, rec.ByEvent), why)
-	}
-	return why
+	return rec.Refusal.String()
 }
 
 // details prints what a line leaves out.

@@ -42,14 +42,15 @@ an equals sign. After it come the verdict of each run, and the log.
 
 Without a FILE it plays a demonstration: two runs, a fault in one of them. FILE
 may be - for standard input. Whatever is played is recorded, and the record is
-replayed under the same rules; --log keeps it.
+replayed under the same rules; --log keeps it. What becomes of the runs does not
+matter to the exit code.
 
 With --check nothing is drawn: the answers are compared with those in the files,
 and a difference is a finding, exit 1. With --rewrite the files get the actual
 answers. Both take several files, and patterns such as 'testdata/*.txt'.`,
 		Example: `  runfence run
   runfence run --log demo.log
-  runfence run scenario/testdata/launch.txt
+  runfence run scenario/testdata/run-two-runs.txt
   runfence run --check 'scenario/testdata/*.txt'
   runfence run --rewrite my.txt
   runfence run --seed 7 my.txt`,
@@ -64,6 +65,8 @@ answers. Both take several files, and patterns such as 'testdata/*.txt'.`,
 				return misused(cmd, "--log is for one scenario that is played; it goes with neither --check nor --rewrite")
 			case (f.check || f.rewrite) && len(args) == 0:
 				return misused(cmd, "--check and --rewrite need a FILE")
+			case f.rewrite && slices.Contains(args, "-"):
+				return misused(cmd, "--rewrite needs a file to write to: standard input is none")
 			case a.json && !f.check && !f.rewrite:
 				return misused(cmd, "--json goes with --check or --rewrite")
 			case f.check || f.rewrite:
@@ -191,7 +194,9 @@ func (a *app) drawn(p *played, log string, again error) {
 	if again == nil {
 		kept = s.green("replayed: it holds") + "; " + kept
 	}
-	rows = append(rows, []string{s.bold("log"), plural(p.records, "record"), kept})
+	if p.records > 0 || log != "" {
+		rows = append(rows, []string{s.bold("log"), plural(p.records, "record"), kept})
+	}
 	a.out.table("", rows)
 	if n := len(p.Violations); n > 0 {
 		a.out.println(s.red("The device was misused " + times(n) + "."))
@@ -247,15 +252,15 @@ func (a *app) checkAll(args []string, rewrite bool) error {
 		return err
 	}
 	results := []checked{}
-	var unreadable, differing int
+	var unreadable, findings int
 	for _, path := range files {
 		c := a.check(path, rewrite)
 		results = append(results, c)
 		switch {
 		case c.Error != "":
 			unreadable++
-		case !c.OK:
-			differing++
+		case c.Replay != "" || !c.OK && !rewrite:
+			findings++
 		}
 		if !a.json {
 			a.told(c, rewrite)
@@ -269,7 +274,7 @@ func (a *app) checkAll(args []string, rewrite bool) error {
 	switch {
 	case unreadable > 0:
 		return errors.New("") // each was told
-	case differing > 0 && !rewrite:
+	case findings > 0:
 		return found("")
 	}
 	return nil
@@ -299,7 +304,7 @@ func (a *app) check(path string, rewrite bool) checked {
 	} else if err != nil {
 		c.Error = fmt.Sprintf("%s: its log: %v", name, err)
 	}
-	if rewrite && c.Error == "" && !c.OK {
+	if rewrite && c.Error == "" && len(c.Mismatches) > 0 {
 		if err := replaceFile(path, p.Rewritten); err != nil {
 			c.Error = err.Error()
 		}
@@ -313,7 +318,7 @@ func (a *app) told(c checked, rewrite bool) {
 	switch {
 	case c.Error != "":
 		fmt.Fprintf(a.stderr, "runfence: %s\n", c.Error)
-	case rewrite && !c.OK:
+	case rewrite && len(c.Mismatches) > 0:
 		a.out.printf("%s  %s, %d of %d blocks\n", s.yellow("rewritten"), c.File, len(c.Mismatches), c.Blocks)
 	case rewrite:
 		a.out.printf("%s  %s\n", s.green("unchanged"), c.File)

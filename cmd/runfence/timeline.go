@@ -42,15 +42,15 @@ const (
 	callIndent    = "  "
 )
 
-func newTimeline(out *output, s style, width int, events []scenario.Event) *timeline {
-	t := &timeline{out: out, style: s, whole: width}
+func newTimeline(out *output, s style, columns int, events []scenario.Event) *timeline {
+	t := &timeline{out: out, style: s, whole: columns}
 	classes := map[scenario.Column]int{}
 	longest := least
 	for _, e := range events {
 		if e.Column == scenario.Host {
 			continue
 		}
-		longest = max(longest, len(spanBegins)+len(e.Text))
+		longest = max(longest, width(spanBegins+e.Text))
 		if t.lifeline(e.Stream) == nil {
 			t.columns = append(t.columns, &lifeline{stream: e.Stream, class: e.Column})
 			classes[e.Column]++
@@ -64,10 +64,10 @@ func newTimeline(out *output, s style, width int, events []scenario.Event) *time
 	}
 	n := len(t.columns)
 	t.stream = min(longest, most)
-	for t.stream > least && width-timeWidth-n*(t.stream+len(gutter)) < leastHost {
+	for t.stream > least && columns-timeWidth-n*(t.stream+len(gutter)) < leastHost {
 		t.stream--
 	}
-	t.host = max(leastHost, width-timeWidth-n*(t.stream+len(gutter))-len(gutter))
+	t.host = max(leastHost, columns-timeWidth-n*(t.stream+len(gutter))-len(gutter))
 	return t
 }
 
@@ -192,7 +192,7 @@ func (t *timeline) calls(events []scenario.Event) int {
 	taken := map[string]bool{}
 	for m := n; m < len(events) && events[m].Column != scenario.Host && events[m].Time == e.Time; m++ {
 		c := t.lifeline(events[m].Stream)
-		if begins(events[m].Text) == "" || instant(events[m:]) || c.busy != "" || taken[c.stream] {
+		if begins(events[m].Text) == "" || c.busy != "" || taken[c.stream] {
 			break
 		}
 		taken[c.stream] = true
@@ -206,7 +206,7 @@ func (t *timeline) calls(events []scenario.Event) int {
 	cells := map[*lifeline][]string{}
 	for _, e := range begun {
 		c := t.lifeline(e.Stream)
-		cells[c] = append(make([]string, len(host)-1), t.happening(c, e.Text, false)...)
+		cells[c] = append(make([]string, len(host)-1), t.happening(c, e.Text)...)
 	}
 	t.row(virtual(e.Time), host, cells)
 	for _, e := range begun {
@@ -256,12 +256,7 @@ func (t *timeline) device(events []scenario.Event) int {
 			break
 		}
 		n++
-		if instant(events[n-1:]) {
-			cells[c] = t.happening(c, events[n].Text, true)
-			n++
-			continue
-		}
-		cells[c] = t.happening(c, e.Text, false)
+		cells[c] = t.happening(c, e.Text)
 		if what := begins(e.Text); what != "" {
 			begun[c] = what
 		} else if c.ends(e.Text) {
@@ -279,10 +274,9 @@ func (t *timeline) device(events []scenario.Event) int {
 }
 
 // happening draws what a stream does.
-func (t *timeline) happening(c *lifeline, text string, instant bool) []string {
+func (t *timeline) happening(c *lifeline, text string) []string {
 	mark, what := point, text
 	switch {
-	case instant:
 	case begins(text) != "":
 		mark, what = spanBegins, begins(text)
 	case c.ends(text):
@@ -296,10 +290,9 @@ func (t *timeline) happening(c *lifeline, text string, instant bool) []string {
 	}
 	lines := wrap(printable(what), t.stream-width(mark))
 	for i, l := range lines {
-		if i == 0 {
-			lines[i] = t.style.cyan(mark) + paint(l)
-		} else {
-			lines[i] = strings.Repeat(" ", width(mark)) + paint(l)
+		lines[i] = t.style.cyan(mark) + paint(l)
+		if mark != spanGoes+" " {
+			mark = "  "
 		}
 	}
 	return lines
@@ -319,18 +312,9 @@ func (c *lifeline) ends(text string) bool {
 	return c.busy != "" && strings.HasPrefix(text, c.busy) && begins(text) == "" && !strings.HasSuffix(text, " sets its flag")
 }
 
-// instant reports that what begins ends in the same instant, with nothing between.
-func instant(events []scenario.Event) bool {
-	what := begins(events[0].Text)
-	if what == "" || len(events) < 2 {
-		return false
-	}
-	a, b := events[0], events[1]
-	return a.Stream == b.Stream && a.Column == b.Column && a.Time == b.Time && (&lifeline{busy: what}).ends(b.Text)
-}
-
 // answer prints a line of what a command answered.
 func (t *timeline) answer(l string) {
+	l = printable(l)
 	paint := t.style.green
 	switch {
 	case strings.HasPrefix(l, violationMark) || strings.HasPrefix(l, "failed: "):
@@ -338,7 +322,16 @@ func (t *timeline) answer(l string) {
 	case strings.HasPrefix(l, "refused: "):
 		paint = t.style.yellow
 	}
-	t.row(t.time, said(t.room(), answerMark, l, paint), nil)
+	words := strings.TrimLeft(l, " ")
+	switch {
+	case width(answerMark+l) <= t.room():
+		t.row(t.time, []string{answerMark + paint(l)}, nil)
+	case strings.Contains(words, "  "):
+		// A line of a table is not broken, whatever it covers.
+		t.out.println(strings.Repeat(" ", timeWidth) + gutter + answerMark + paint(l))
+	default:
+		t.row(t.time, said(t.room(), answerMark+l[:len(l)-len(words)], words, paint), nil)
+	}
 }
 
 // draw prints the timeline of a script that was run, with its comments where
@@ -369,45 +362,54 @@ func (t *timeline) draw(src []byte, r *scenario.Result) {
 			t.events(events[:n])
 			events = events[n:]
 			for _, l := range answers[i] {
-				t.answer(unprefixed(l, c.Text))
+				t.answer(l)
 			}
 		}
 	}
 }
 
-// allot shares the lines that a block answered among its commands: an answer
-// begins with its command's verb.
+// allot shares the lines that a block answered among its commands if each
+// answered one, which begins as the command does; else all come after the last.
+// What the device was misused in belongs to the answer after which it stands.
 func allot(b *scenario.Block) [][]string {
 	out := make([][]string, len(b.Commands))
-	at := 0
-	for l := range strings.Lines(b.Actual) {
-		l = strings.TrimRight(l, "\n")
-		from := at
-		if len(out[at]) > 0 {
-			from++
+	if b.Actual == "" {
+		return out
+	}
+	at := -1
+	all := strings.Split(strings.TrimSuffix(b.Actual, "\n"), "\n")
+	for _, l := range all {
+		if at >= 0 && strings.HasPrefix(l, violationMark) {
+			out[at] = append(out[at], l)
+			continue
 		}
-		for i := from; i < len(b.Commands); i++ {
-			verb, _, _ := strings.Cut(b.Commands[i].Text, " ")
-			if strings.HasPrefix(l, verb+":") || strings.HasPrefix(l, verb+" ") {
-				at = i
-				break
-			}
+		if at++; at == len(out) {
+			break
 		}
-		out[at] = append(out[at], l)
+		rest, ok := unprefixed(l, b.Commands[at].Text)
+		if !ok {
+			at = len(out)
+			break
+		}
+		out[at] = append(out[at], rest)
+	}
+	if at != len(out)-1 {
+		clear(out)
+		out[len(out)-1] = all
 	}
 	return out
 }
 
-// unprefixed leaves out what an answer repeats of its command.
-func unprefixed(l, command string) string {
-	verb, rest, _ := strings.Cut(command, " ")
-	name, _, _ := strings.Cut(rest, " ")
-	for _, prefix := range []string{verb + " " + name + ": ", verb + ": "} {
-		if after, ok := strings.CutPrefix(l, prefix); ok {
-			return after
+// unprefixed leaves out what an answer repeats of its command: one to three
+// words, and a colon.
+func unprefixed(l, command string) (rest string, ok bool) {
+	words := strings.Fields(command)
+	for n := min(3, len(words)); n > 0; n-- {
+		if rest, ok := strings.CutPrefix(l, strings.Join(words[:n], " ")+": "); ok {
+			return rest, true
 		}
 	}
-	return l
+	return l, false
 }
 
 // comment prints the comments among some lines, as paragraphs.

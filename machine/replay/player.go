@@ -267,6 +267,16 @@ func (p *player) input(w *world, r *machine.Record) error {
 	if r.Via == machine.ViaJoint {
 		return p.diverged(w, r, "the step it says it is part of did not take it along")
 	}
+	if r.Kind == machine.Stepped || r.Kind == machine.Issued {
+		// A refusal may be of an event that there is not.
+		m := int(r.Ref.Machine)
+		if m >= p.rules.NumMachines() {
+			return p.diverged(w, r, fmt.Sprintf("unknown machine %d: there are %d", m, p.rules.NumMachines()))
+		}
+		if of := p.rules.At(r.Ref.Machine); int(r.Event) >= of.NumEvents() {
+			return p.diverged(w, r, fmt.Sprintf("unknown event %d: %s has %d", r.Event, of.Name(), of.NumEvents()))
+		}
+	}
 	in := inputOf(w.State, r)
 	w.keep(&in)
 	w.made, w.next = w.made[:0], 0

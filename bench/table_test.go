@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"text/tabwriter"
+)
+
+var rounds = flag.Int("rounds", 21, "how often the table measures each version; 0 prints no table")
+
+// TestMain prints the table after the benchmarks, if any were asked for.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	pattern := flag.Lookup("test.bench").Value.String()
+	if code == 0 && pattern != "" && *rounds > 0 {
+		table(os.Stdout, pattern)
+	}
+	os.Exit(code)
+}
+
+// table measures the rows that the pattern chooses by their benchmarks' names
+// and prints a line for each requirement. It measures for less long than a
+// benchmark and more often, the versions in turn, unless told otherwise.
+func table(w io.Writer, pattern string) {
+	if f := flag.Lookup("test.benchtime"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("40ms")
+	}
+	chosen := regexp.MustCompile(strings.SplitN(pattern, "/", 3)[min(1, strings.Count(pattern, "/"))])
+	fmt.Fprintf(w, "\nWhat must be reached, and the median of %d rounds:\n\n", *rounds)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	failed, held := 0, 0
+	for _, r := range rows() {
+		if !chosen.MatchString(r.name) && !chosen.MatchString("BenchmarkSpeed") {
+			continue
+		}
+		var samples [][]sample
+		for range *rounds {
+			samples = append(samples, r.take())
+		}
+		for _, v := range r.judge(samples) {
+			word := "PASS"
+			if held++; !v.pass {
+				word = "FAIL"
+				failed++
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", word, v.row, v.needs, v.reached)
+		}
+	}
+	t.Flush()
+	fmt.Fprintf(w, "\n%d of %d requirements failed\n", failed, held)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/states"
+)
+
+const (
+	rulesDir  = "docs/rules"
+	proseDir  = rulesDir + "/prose"
+	embedding = "docs/embedding.md"
+	reasonsGo = "states/reasons.go"
+)
+
+// group is a part of the index.
+type group struct {
+	title, intro string
+	machines     []string
+}
+
+// groups put the lifecycles in the order in which they are best read. A test
+// holds them to be all that there are.
+var groups = []group{
+	{
+		"Lifecycles",
+		"What exists, and what may happen to it.",
+		[]string{"environment", "latch", "lane", "run", "launch", "fence", "token"},
+	},
+	{
+		"Operations",
+		"What a host calls. Each is a lifecycle too: its state is how far it has come.",
+		[]string{"opening", "prepare", "poll", "drain", "finalize", "closing"},
+	},
+}
+
+// generate returns the generated files by path. A nil one should not be there.
+func generate(tree fs.FS) (map[string][]byte, error) {
+	defs := map[string]*machine.Definition{}
+	for _, d := range states.Definitions() {
+		defs[d.Name] = d
+	}
+	names, err := readReasons(tree)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	old, err := fs.Glob(tree, rulesDir+"/*.md")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range old {
+		files[name] = nil
+	}
+	for _, d := range defs {
+		prose, err := fs.ReadFile(tree, path.Join(proseDir, d.Name+".md"))
+		if err != nil {
+			return nil, fmt.Errorf("every lifecycle has a text that teaches it: %w", err)
+		}
+		text, err := page(d, strings.TrimSpace(string(prose)), names)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", d.Name, err)
+		}
+		files[path.Join(rulesDir, d.Name+".md")] = []byte(text)
+	}
+	intro, err := fs.ReadFile(tree, path.Join(proseDir, "README.md"))
+	if err != nil {
+		return nil, err
+	}
+	files[path.Join(rulesDir, "README.md")] = []byte(index(defs, strings.TrimSpace(string(intro))))
+	text, err := fs.ReadFile(tree, embedding)
+	if err != nil {
+		return nil, err
+	}
+	woven, err := weave(tree, string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", embedding, err)
+	}
+	files[embedding] = []byte(woven)
+	return files, nil
+}
+
+// index is the page that lists the others.
+func index(defs map[string]*machine.Definition, intro string) string {
+	var b strings.Builder
+	b.WriteString(generated + "# The rules\n\n" + intro + "\n")
+	for _, g := range groups {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| page | what it is | source |\n|---|---|---|\n", g.title, g.intro)
+		for _, name := range g.machines {
+			d := defs[name]
+			doc := strings.TrimPrefix(d.Doc, "Host operation: ")
+			fmt.Fprintf(&b, "| [%s](%s.md) | %s | %s |\n", name, name, cell(upper(doc)), cell(d.Source))
+		}
+	}
+	return b.String()
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -55,8 +55,11 @@ func drain() *machine.Definition {
 		on("ok", "", with(to("cpu_sync"), ask("view.complete", "true", "view.trusted", "false", "absent"))),
 		on("", "", with(to("cpu_sync"), ask("view.complete", "false", "view.trusted", "false", "absent"))),
 	)
-	quiet := []string{"outcome.synchronised(false, 0)", "fence.quiesced(" + own + ")"}
-	faulted := func(fault string) string { return "outcome.synchronised(true, " + fault + ")" }
+	// A stream that faults is proven over by its boundary; one that does not, by
+	// its synchronize.
+	quiesced := "fence.quiesced(" + own + ")"
+	quiet := []string{"outcome.synchronised(false, 0)", quiesced}
+	faulted := func(fault string) []string { return []string{"outcome.synchronised(true, " + fault + ")", quiesced} }
 
 	rows := entry("ready", []machine.Row{
 		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.verdict != undecided", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{
@@ -102,11 +105,11 @@ func drain() *machine.Definition {
 			Then: []machine.Target{
 				{On: "ok failed", When: told, To: "ready", Error: ErrStaleIdentity},
 				on("ok", "!fatal", with(to("settle"), quiet...)),
-				on("ok", "view.complete", with(to("settle"), faulted("fault"))),
+				on("ok", "view.cpu_complete", with(to("settle"), faulted("fault")...)),
 				{On: "ok", To: "ready", Error: ErrUnproven, Code: "fault"},
 				{On: "timedout", To: "ready", Error: ErrWaitTimeout, Code: "res.code"},
-				on("failed", "view.complete && fatal", with(to("settle"), faulted("fault"))),
-				on("failed", "view.complete", with(to("settle"), faulted("res.code"))),
+				on("failed", "fatal && view.complete", with(to("settle"), faulted("fault")...)),
+				on("failed", "!fatal && view.core_complete", with(to("settle"), faulted("res.code")...)),
 				{On: "failed", To: "ready", Error: ErrUnproven, Code: "res.code"},
 				{To: "ready", Error: ErrUnproven, Code: "res.code"},
 			},
@@ -165,6 +168,8 @@ func drain() *machine.Definition {
 			machine.View{Name: "core_waitable", Expr: "fence.core == recorded"},
 			machine.View{Name: "cpu_waitable", Expr: "fence.cpu == recorded"},
 			machine.View{Name: "complete", Expr: "fence.core == complete && fence.cpu == complete"},
+			machine.View{Name: "core_complete", Expr: "fence.core == complete"},
+			machine.View{Name: "cpu_complete", Expr: "fence.cpu == complete"},
 			machine.View{Name: "trusted", Expr: `region.state == "initialised"`},
 			machine.View{Name: "decided", Expr: `outcome.state == "certified" || outcome.state == "succeeded" || outcome.state == "failed"`, Doc: "An earlier drain got as far as the verdict."},
 			machine.View{Name: "asking", Expr: `outcome.state == "asking" || outcome.state == "diagnosed"`, Doc: "An earlier drain got as far as the question."},

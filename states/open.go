@@ -119,12 +119,13 @@ func NewLane(c Config) (*Lane, error) {
 	if c.Depth < 0 || c.Depth > 8 || c.Depth > c.Pools()["slot"] {
 		return nil, fmt.Errorf("states: depth %d: want 1 to the number of slots, at most 8", c.Depth)
 	}
-	w, err := c.Rules.NewWorld(machine.Config{Name: c.Name, Pools: c.Pools(), Recorder: c.Recorder, Clock: c.Clock})
-	if err != nil {
+	l := &Lane{config: c, process: c.Process()}
+	var err error
+	if l.at, err = look(c.Rules); err != nil {
 		return nil, err
 	}
-	l := &Lane{config: c, process: c.Process()}
-	if l.at, err = look(c.Rules); err != nil {
+	w, err := c.Rules.NewWorld(machine.Config{Name: c.Name, Pools: c.Pools(), Recorder: c.Recorder, Clock: c.Clock})
+	if err != nil {
 		return nil, err
 	}
 	if l.dev, err = newDevice(c.Rules, c.Backend, c.Pools()["slot"], c.Timeout); err != nil {

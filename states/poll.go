@@ -35,7 +35,10 @@ func poll() *machine.Definition {
 			}
 			then = append(then, n)
 		}
-		then = append(then, machine.Target{To: "ready", Error: failed, Code: "res.code"})
+		if stream {
+			then = append(then, machine.Target{On: "failed", To: "ready", Error: failed, Code: "res.code"})
+		}
+		then = append(then, machine.Target{To: "ready", Error: ErrQueryFailed, Code: "res.code"})
 		return machine.Row{ID: name, From: state, Event: name, Command: command + "()", Source: source, Then: then}
 	}
 	to := func(state, event string) machine.Target {

@@ -8,7 +8,7 @@ import "github.com/runfence/runfence/machine"
 func registry() *machine.Definition {
 	const busyStates = "claiming|uploading|leaving|removing"
 	failed := func(on string, to machine.Reason, with string) machine.Target {
-		return machine.Target{On: on, To: "open", Do: "slot = none", With: []string{with}, Error: to, Code: "res.code"}
+		return machine.Target{On: on, To: "open", With: []string{with}, Error: to, Code: "res.code"}
 	}
 	return &machine.Definition{
 		Name:   "registry",

@@ -14,6 +14,7 @@ require (
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/valyala/fastjson v1.6.10 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 

@@ -13,8 +13,10 @@ type row struct {
 	ours func(*testing.B)
 	// peers do the same work.
 	peers []peer
-	// allocs is the most allocations an operation may make, rounded down as
-	// Go's benchmarks do; -1 does not count them.
+	// per is how many operations one iteration is; 0 means 1.
+	per int
+	// allocs is the most allocations an iteration may make, rounded down as Go's
+	// benchmarks do; -1 does not count them.
 	allocs int64
 	// within is the most time an operation may take; 0 sets no limit.
 	within time.Duration
@@ -40,7 +42,8 @@ func (r *row) take() []sample {
 	var out []sample
 	measure := func(f func(*testing.B)) {
 		x := testing.Benchmark(f)
-		out = append(out, sample{ns: float64(x.T.Nanoseconds()) / float64(x.N), allocs: x.AllocsPerOp()})
+		ns := float64(x.T.Nanoseconds()) / float64(x.N) / float64(max(r.per, 1))
+		out = append(out, sample{ns, x.AllocsPerOp()})
 	}
 	measure(r.ours)
 	for _, p := range r.peers {

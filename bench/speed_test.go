@@ -11,8 +11,12 @@ import (
 func rows() []row {
 	return []row{
 		transition(),
+		loggedToMemory(),
+		loggedToFile(),
 		refusedByState(),
 		refusedByGuard(),
+		replayOfBinary(),
+		replayOfJSON(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/machine"
@@ -67,7 +68,7 @@ var holdVerbs = []verb{
 	{name: "crash", run: (*session).crash},
 }
 
-var operations = []string{"open", "close", "detach", "quarantine", "prepare", "launch", "poll", "wait", "finalize", "fire"}
+var operations = []string{"open", "close", "detach", "quarantine", "prepare", "launch", "poll", "wait", "finalize", "fire", "queue"}
 
 // heldCalls are the calls of the device and the commands of the rules.
 func heldCalls(r *machine.Rules) []string { return append(deviceCalls(), r.Calls()...) }
@@ -179,7 +180,7 @@ func (s *session) resume(c *call) error {
 	}
 	which := c.args["operation"]
 	i := slices.IndexFunc(s.parked, func(o *operation) bool {
-		return o.c.name == which && o.c.str("run", "") == c.str("run", "")
+		return strings.TrimPrefix(o.c.name, "ref ") == which && o.c.str("run", o.c.str("ref", "")) == c.str("run", "")
 	})
 	if i < 0 {
 		return fmt.Errorf("resume: no such operation is held")

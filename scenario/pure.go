@@ -279,14 +279,14 @@ func (s *session) lead(w *machine.World, r machine.Ref, res machine.Result) []st
 	root, reason := st.Root, st.Reason
 	after := w.Clone()
 	where := rules.RefName(r) + " is " + w.StateName(r)
-	if st.Ref == root && reason != "" {
+	if reason != "" {
 		where += "; " + string(reason)
 	}
 	for {
 		if st = w.Next(root); st == nil || st.Status == machine.Deferred {
 			break
 		}
-		if st.Ref == root && st.Status == machine.Accepted && st.Reason != "" {
+		if st.Ref == root && st.Status == machine.Accepted && st.Reason != "" && st.Reason != reason {
 			where += "; " + string(st.Reason)
 		}
 		if st.Status == machine.InFlight {

@@ -21,6 +21,8 @@ const separator = "----"
 type part struct {
 	// raw has the lines as they stand; of a block, those before the separator.
 	raw []string
+	// end has the blank line that ends an answer, if there is one.
+	end []string
 	*Block
 }
 
@@ -136,8 +138,17 @@ func (r *reader) block() (part, error) {
 	r.at++
 	b.Answered = true
 	var err error
-	b.Expected, err = r.answer()
-	return p, err
+	if b.Expected, err = r.answer(); err != nil {
+		return part{}, err
+	}
+	if r.at < len(r.lines) {
+		if strings.TrimSpace(r.lines[r.at]) != "" {
+			return part{}, r.fail(r.at+1, "a blank line must follow an answer")
+		}
+		p.end = r.lines[r.at : r.at+1]
+		r.at++
+	}
+	return p, nil
 }
 
 var errUnended = errors.New(`the answer begins with a second "----" and does not end with two of them`)
@@ -163,12 +174,6 @@ func (r *reader) answer() (string, error) {
 			out.WriteString(r.lines[r.at] + "\n")
 		}
 	}
-	if r.at < len(r.lines) {
-		if strings.TrimSpace(r.lines[r.at]) != "" {
-			return "", r.fail(r.at+1, "a blank line must follow an answer")
-		}
-		r.at++
-	}
 	return out.String(), nil
 }
 
@@ -176,7 +181,7 @@ func (r *reader) answer() (string, error) {
 // not reached keep what they had.
 func write(parts []part) []byte {
 	var out bytes.Buffer
-	for i, p := range parts {
+	for _, p := range parts {
 		for _, l := range p.raw {
 			out.WriteString(l + "\n")
 		}
@@ -194,8 +199,8 @@ func write(parts []part) []byte {
 			}
 			out.WriteString(answer)
 		}
-		if p.Answered && i < len(parts)-1 {
-			out.WriteString("\n") // the reader took it with the answer
+		for _, l := range p.end {
+			out.WriteString(l + "\n")
 		}
 	}
 	return out.Bytes()

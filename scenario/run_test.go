@@ -59,7 +59,7 @@ func TestRewriteAndCheck(t *testing.T) {
 func TestAnswersWithBlankLines(t *testing.T) {
 	for _, answer := range []string{"", "a\n", "a\n\nb\n", "\n"} {
 		parts := []part{
-			{raw: []string{"now"}, Block: &Block{Line: 1, Answered: true, Actual: answer, Ran: true}},
+			{raw: []string{"now"}, end: []string{""}, Block: &Block{Line: 1, Answered: true, Actual: answer, Ran: true}},
 			{raw: []string{"now"}, Block: &Block{Line: 1, Answered: true, Actual: answer, Ran: true}},
 		}
 		back, err := read("f", write(parts))

@@ -122,6 +122,23 @@ func TestAcceptedCloseKeepsItsClaim(t *testing.T) {
 	f.clean()
 }
 
+// What was destroyed, although the call failed, is gone: asked again, the
+// device says so, and the close goes on.
+func TestDestroyedAllTheSame(t *testing.T) {
+	f := opened(t, "DestroyEvent#1 fail-after", "DestroyStream#1 fail-after", "Free#1 fail-after")
+	r, err := f.lane.Prepare(ctx, Work{Core: 1, CPU: 2, Args: []byte{1}})
+	require.NoError(t, err)
+	_, err = r.Launch(ctx)
+	require.NoError(t, err)
+	require.NoError(t, r.Wait(ctx))
+	require.NoError(t, r.Finalize(ctx))
+	for range 3 {
+		require.ErrorIs(t, f.lane.Close(ctx), ErrTeardown)
+	}
+	require.NoError(t, f.lane.Close(ctx))
+	require.Equal(t, "torn down", f.state("environment", 0))
+}
+
 // The last step of a close may fail too. What is shut already is not shut
 // again.
 func TestFailedTeardownOfALane(t *testing.T) {

@@ -200,6 +200,24 @@ func TestFaultOfAnUnfencedRunProvesNothing(t *testing.T) {
 	f.clean()
 }
 
+// A proof that fails takes neither the owner away nor the launch's own code (F79).
+func TestFailingProofKeepsOwnerAndCode(t *testing.T) {
+	f := opened(t, "SubmitAICPU#1 fail-before 4242", "SynchronizeStream#1 fail-before", "SynchronizeStream#2 hang", "SynchronizeStream#3 panic-before")
+	r := f.prepare()
+	require.ErrorIs(t, second(r.Launch(ctx)), ErrPartial)
+	for range 2 {
+		require.Error(t, r.Wait(ctx))
+		require.Equal(t, "partial", f.state("run", 0))
+		require.Equal(t, "true", f.fact("run", 0, "bound"))
+		require.Equal(t, "4242", f.fact("run", 0, "rc"))
+		require.Equal(t, "armed", f.state("fence", 0))
+		require.ErrorIs(t, r.Finalize(ctx), ErrUnproven)
+	}
+	err := r.Wait(ctx)
+	require.ErrorIs(t, err, ErrPartial)
+	require.Equal(t, []int32{4242}, codes(err))
+}
+
 // A partial launch with a fault of its own tells the fault, again and again.
 func TestPartialWithAFault(t *testing.T) {
 	f := opened(t, "SubmitAICPU#1 refuse", "SubmitAICore#1 kernel-fatal")

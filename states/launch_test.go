@@ -171,6 +171,32 @@ func TestSlotKeepsItsEvents(t *testing.T) {
 	f.clean()
 }
 
+// Once the last submission is accepted, nothing needs memory any more to say
+// so and to hand the run over (F77).
+func TestHandOffAllocatesNothing(t *testing.T) {
+	f := opened(t)
+	f.prepare()
+	s := f.stepping()
+	s.issue("launch", "start", append(s.runArgs(), s.fact("run", "permit"))...)
+	s.settle("launch", s.context())
+	for range 5 { // MakeEvents, and two submissions with their records
+		require.Equal(t, machine.InFlight, s.next("launch"))
+		if s.state("launch") == "cpu submitted▸record_cpu" {
+			break
+		}
+		s.settle("launch", machine.Result{})
+	}
+	require.Equal(t, "cpu submitted▸record_cpu", s.state("launch"))
+	w, launch := s.w.Clone(), s.ref("launch")
+	for _, answer := range []machine.Result{{}, {Outcome: machine.Failed}, {Outcome: machine.Panicked}} {
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			w.CopyFrom(s.w)
+			w.Settle(launch, answer)
+		}))
+	}
+	require.Equal(t, "partial", w.StateName(launch))
+}
+
 // A permit is for one launch of one run.
 func TestPermit(t *testing.T) {
 	f := opened(t)

@@ -291,9 +291,9 @@ func TestADeviceIsOpenOnce(t *testing.T) {
 
 func TestErrorsSayWhatTheyAreAbout(t *testing.T) {
 	for want, err := range map[string]error{
-		"5": &onboard.DeviceInUseError{Device: 5},
-		"b": &onboard.OtherLibraryError{Open: "a", Wanted: "b"},
-		"7": &onboard.ContextDeviceError{Context: 6, Wanted: 7},
+		"5":                                     &onboard.DeviceInUseError{Device: 5},
+		"b":                                     &onboard.OtherLibraryError{Open: "a", Wanted: "b"},
+		"7":                                     &onboard.ContextDeviceError{Context: 6, Wanted: 7},
 		"1 streams, 2 events and 3 allocations": &onboard.InUseError{Streams: 1, Events: 2, Memory: 3},
 	} {
 		require.ErrorContains(t, err, want)

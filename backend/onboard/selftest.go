@@ -19,9 +19,7 @@ func (d *Diagnosis) selfTest(l *Library, device int32) {
 	dev, err := l.Open(Config{Device: device})
 	d.step(fmt.Sprintf("open device %d", device), err)
 	if err == nil {
-		if d.run(dev) {
-			d.step("close", dev.Close())
-		} else {
+		if !d.run(dev) || !d.step("close", dev.Close()) {
 			dev.Detach() // nothing is freed that may be in use
 		}
 	}

@@ -42,7 +42,8 @@ func (r *Recorder) Record(rec *machine.Record) {
 	w.mu.Unlock()
 }
 
-// Flush is called at the end of a host operation; it may write to the sink.
+// Flush is called before a command and at the end of a host operation; it may
+// write to the sink.
 func (r *Recorder) Flush() { r.w.flush() }
 
 // starts reports whether a record begins a host operation.

@@ -15,7 +15,8 @@ import (
 type Options struct {
 	Format Format
 	// Batch is how many bytes are collected before they are given to the sink;
-	// 0 means 64 KiB, 1 gives away each host operation as it ends.
+	// 0 means 64 KiB. 1 gives away each host operation as it ends, and what
+	// comes before each command as it begins.
 	Batch int
 	// Limit bounds the bytes that wait for the sink; 0 means 4 MiB. From half
 	// of it on, hosts wait for the sink at the end of their operations. Beyond
@@ -32,7 +33,7 @@ type Options struct {
 //
 // A Writer never changes what a world does, and starts no goroutine. Records
 // are encoded into memory under their world's lock; the sink is written to at
-// the end of a host operation, without that lock. So a slow sink holds hosts
+// the end of a host operation and before a command, without that lock. So a slow sink holds hosts
 // back, and nothing else. A sink that fails is tried again as more records
 // come. When the memory for them is used up, records are dropped, and once the
 // sink recovers the log says which: a gap entry in their place, and [End]. A

@@ -219,6 +219,7 @@ const (
 	Fatal
 	Late
 	Lost
+	Skip // a call that says success and does nothing
 )
 
 // Fail strikes the nth next call of a name.

@@ -52,6 +52,8 @@ int note(const char *name, int code)
 
 int end(struct call *c, int code)
 {
+	if (code == SKIPPED)
+		code = OK;
 	if (code == OK && c->strike.after != OK)
 		code = c->strike.after;
 	note(c->name, code);

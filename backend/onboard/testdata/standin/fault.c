@@ -43,6 +43,7 @@ struct strike strike(const char *call)
 		case FATAL: s.fatal = faults[i].code; break;
 		case LATE: s.late = faults[i].arg; break;
 		case LOST: s.lost = 1; break;
+		case SKIP: s.before = SKIPPED; break;
 		}
 	}
 	return s;
@@ -59,14 +60,14 @@ void misuse(const char *what)
 // call the control functions.
 __attribute__((constructor)) static void from_environment(void)
 {
-	static const char *const modes[] = {"", "before", "after", "hang", "fatal", "late", "lost"};
+	static const char *const modes[] = {"", "before", "after", "hang", "fatal", "late", "lost", "skip"};
 	const char *text = getenv("STANDIN_FAULTS");
 	while (text != NULL && *text != 0) {
 		char call[64], mode[16];
 		int nth = 0, code = 0;
 		long long arg = 0;
 		if (sscanf(text, "%63[^:]:%d:%15[^:]:%d:%lld", call, &nth, mode, &code, &arg) >= 4)
-			for (int m = BEFORE; m <= LOST; m++)
+			for (int m = BEFORE; m <= SKIP; m++)
 				if (strcmp(mode, modes[m]) == 0)
 					add_fault(call, nth, m, code, arg);
 		text = strchr(text, ',');

@@ -100,7 +100,10 @@ ns next_stream_due(void);
 ns next_notice_due(void);
 
 // fault.c
-enum { BEFORE = 1, AFTER, HANG, FATAL, LATE, LOST };
+enum { BEFORE = 1, AFTER, HANG, FATAL, LATE, LOST, SKIP };
+
+// A call that is to say success and do nothing.
+enum { SKIPPED = -1 };
 struct strike {
 	int before, after, hang, fatal, lost;
 	ns late;

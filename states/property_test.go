@@ -32,7 +32,7 @@ type script struct {
 	Depth  int
 	// Borrowed: the context is a caller's.
 	Borrowed bool
-	Moves  []move
+	Moves    []move
 }
 
 // move is one thing that the host does. A and B choose what it is done to.

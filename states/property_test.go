@@ -30,7 +30,9 @@ type script struct {
 	Calm   bool   // no fault strikes while the lane is opened
 	Slots  int
 	Depth  int
-	Moves  []move
+	// Borrowed: the context is a caller's.
+	Borrowed bool
+	Moves    []move
 }
 
 // move is one thing that the host does. A and B choose what it is done to.
@@ -55,6 +57,8 @@ func scripts() *rapid.Generator[script] {
 			Calm:   rapid.IntRange(0, 3).Draw(t, "calm") > 0,
 			Slots:  rapid.IntRange(1, 3).Draw(t, "slots"),
 			Depth:  rapid.IntRange(1, 3).Draw(t, "depth"),
+
+			Borrowed: rapid.Bool().Draw(t, "borrowed"),
 			Moves: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {
 				return move{rapid.SampledFrom(moves).Draw(t, "do"), rapid.IntRange(0, 4).Draw(t, "a"), rapid.IntRange(0, 4).Draw(t, "b")}
 			}), 20, 80).Draw(t, "moves"),
@@ -103,7 +107,7 @@ func newHost(t tester, s script) *host {
 	}
 	var err error
 	h.dev, err = sim.New(sim.Config{
-		Kernels: kernels(), Budget: s.Faults,
+		Kernels: kernels(), Budget: s.Faults, Borrowed: s.Borrowed,
 		Faults: sim.Faults(sim.Refuse, sim.FailBefore, sim.FailAfter, sim.FailAccepted, sim.PanicBefore, sim.PanicAfter, sim.KernelFatal, sim.KernelHang),
 	})
 	require.NoError(t, err)
@@ -116,6 +120,9 @@ func newHost(t tester, s script) *host {
 		Backend: h.dev, Slots: s.Slots, Depth: min(s.Depth, s.Slots), Timeout: time.Second,
 		Process: func() int { return h.process },
 		Clock:   func() int64 { return int64(h.dev.Now()) },
+	}
+	if s.Borrowed {
+		c.Borrowed, c.Generation = true, 99
 	}
 	c.Recorder = h.writer.World("lane", c.Pools(), 0)
 	h.lane, err = NewLane(c)

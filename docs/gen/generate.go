@@ -76,6 +76,9 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkReasons(string(text), names); err != nil {
+		return nil, fmt.Errorf("%s: %w", embedding, err)
+	}
 	woven, err := weave(tree, string(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", embedding, err)

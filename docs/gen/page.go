@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/runfence/runfence/machine"
@@ -96,21 +97,19 @@ func (p *writer) facts() {
 
 // events writes the rows that take an event, event by event.
 func (p *writer) events() {
-	p.printf("## Rows\n\nRows of one event are tried from top to bottom; each outcome of a command has its line.\n\n")
+	p.printf("## Rows\n\nThe rows of one event, refusals included, are tried in the order of their numbers. Each outcome of a command has its line.\n\n")
 	for _, e := range p.d.Events {
 		var args []string
 		for _, a := range e.Args {
 			args = append(args, code(a.Name+": "+a.Type))
 		}
 		p.printf("### %s\n\n", e.Name)
-		if e.Doc != "" {
-			p.printf("%s ", e.Doc)
-		}
+		about := e.Doc
 		if len(args) > 0 {
-			p.printf("Arguments: %s.", strings.Join(args, ", "))
+			about = strings.TrimSpace(about + " Arguments: " + strings.Join(args, ", ") + ".")
 		}
-		if e.Doc != "" || len(args) > 0 {
-			p.printf("\n\n")
+		if about != "" {
+			p.printf("%s\n\n", about)
 		}
 		head := false
 		for i := range p.d.Rows {
@@ -119,7 +118,7 @@ func (p *writer) events() {
 				continue
 			}
 			if !head {
-				p.table("row", "from", "when", "first", "command", "outcome", "to", "then", "reports", "source")
+				p.table("#", "row", "from", "when", "first", "command", "outcome", "to", "then", "reports", "source")
 				head = true
 			}
 			p.transition(r)
@@ -142,7 +141,7 @@ func (p *writer) transition(r *machine.Row) {
 	if r.Doc != "" {
 		id += "<br>" + r.Doc
 	}
-	lead := []string{id, from(r), code(r.Guard), first, command}
+	lead := []string{p.place(r), id, from(r), code(r.Guard), first, command}
 	for i, t := range r.Then {
 		outcome := t.On
 		if outcome == "" && r.Command != "" {
@@ -175,7 +174,7 @@ func (p *writer) transition(r *machine.Row) {
 		if i == 0 {
 			source = r.Source
 		} else {
-			lead = []string{"", "", "", "", ""}
+			lead = make([]string, len(lead))
 		}
 		p.row(append(lead[:len(lead):len(lead)], strings.TrimSpace(outcome), to, then, reports, source)...)
 	}
@@ -184,11 +183,11 @@ func (p *writer) transition(r *machine.Row) {
 // refusals lists the rows that say no by name, and by which name.
 func (p *writer) refusals() {
 	p.printf("## Refusals\n\nA refusal changes nothing. An event that a state has no row for is refused too, without a reason of its own.\n\n")
-	p.table("event", "from", "when", "reason", "row", "source", "")
+	p.table("event", "#", "from", "when", "reason", "row", "source", "")
 	for _, e := range p.d.Events {
 		for i := range p.d.Rows {
 			if r := &p.d.Rows[i]; r.Event == e.Name && r.Refuse != "" {
-				p.row(code(r.Event), from(r), code(r.Guard), p.reason(r.Refuse), code(r.ID), r.Source, r.Doc)
+				p.row(code(r.Event), p.place(r), from(r), code(r.Guard), p.reason(r.Refuse), code(r.ID), r.Source, r.Doc)
 			}
 		}
 	}
@@ -205,11 +204,25 @@ func (p *writer) deferrals() {
 		}
 		if !head {
 			p.printf("## Waits\n\nThe caller waits until the state changes, for as long as its context and the lane's bound allow.\n\n")
-			p.table("event", "from", "when", "row", "")
+			p.table("event", "#", "from", "when", "row", "")
 			head = true
 		}
-		p.row(code(r.Event), from(r), code(r.Guard), code(r.ID), r.Doc)
+		p.row(code(r.Event), p.place(r), from(r), code(r.Guard), code(r.ID), r.Doc)
 	}
+}
+
+// place is where a row stands among those of its event.
+func (p *writer) place(r *machine.Row) string {
+	n := 0
+	for i := range p.d.Rows {
+		if x := &p.d.Rows[i]; x.Event == r.Event {
+			n++
+			if x == r {
+				break
+			}
+		}
+	}
+	return strconv.Itoa(n)
 }
 
 // reason writes a reason with its name in Go.

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -42,4 +46,35 @@ func readReasons(tree fs.FS) (map[machine.Reason]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// reasonRow is a line of the table of reasons, and the names at its head.
+var reasonRow = regexp.MustCompile("(?m)^\\| `(Err\\w+)` \\|.*$")
+
+// checkReasons holds the table of a page to the reasons that there are: each
+// has one line, and nothing else has one.
+func checkReasons(page string, names map[machine.Reason]string) error {
+	_, table, found := strings.Cut(page, "<!-- reasons -->")
+	if !found {
+		return fmt.Errorf("the table of reasons is not marked")
+	}
+	lines := map[string]int{}
+	for _, m := range reasonRow.FindAllStringSubmatch(table, -1) {
+		lines[m[1]]++
+	}
+	var wrong []string
+	for _, name := range names {
+		if lines[name] != 1 {
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines", name, lines[name]))
+		}
+		delete(lines, name)
+	}
+	for name := range lines {
+		wrong = append(wrong, name+" is no reason")
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		return fmt.Errorf("the table of reasons: %s", strings.Join(wrong, "; "))
+	}
+	return nil
 }

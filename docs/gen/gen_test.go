@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/states"
+)
+
+func tree(t *testing.T) string {
+	t.Helper()
+	root, err := top()
+	require.NoError(t, err)
+	return root
+}
+
+func TestPagesAreUpToDate(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(tree(t), true, &out), "run make docs: %s", &out)
+}
+
+// copied makes a tree that generate works on, from what is in the repository.
+func copied(t *testing.T) (string, map[string][]byte) {
+	t.Helper()
+	files, err := generate(os.DirFS(tree(t)))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	needed := append(slices.Collect(maps.Keys(files)), reasonsGo, "states/example_test.go", proseDir+"/README.md")
+	for _, d := range states.Definitions() {
+		needed = append(needed, proseDir+"/"+d.Name+".md")
+	}
+	for _, name := range needed {
+		text, err := os.ReadFile(filepath.Join(tree(t), name))
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o666))
+	}
+	return dir, files
+}
+
+// A check names what is out of date and leaves it; a run puts it right.
+func TestCheckWritesNothing(t *testing.T) {
+	dir, files := copied(t)
+	require.NoError(t, run(dir, true, new(bytes.Buffer)))
+	stale := rulesDir + "/fence.md"
+	gone := rulesDir + "/nothing.md"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stale), []byte("old"), 0o666))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, gone), []byte("of no machine"), 0o666))
+	require.NoError(t, os.Remove(filepath.Join(dir, rulesDir, "token.md")))
+	var out bytes.Buffer
+	require.ErrorIs(t, run(dir, true, &out), errStale)
+	require.Equal(t, stale+"\n"+gone+" (of no lifecycle)\n"+rulesDir+"/token.md\n", out.String())
+	text, err := os.ReadFile(filepath.Join(dir, stale))
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
+	require.NoFileExists(t, filepath.Join(dir, rulesDir, "token.md"))
+
+	require.NoError(t, run(dir, false, &out))
+	require.NoFileExists(t, filepath.Join(dir, gone))
+	text, err = os.ReadFile(filepath.Join(dir, stale))
+	require.NoError(t, err)
+	require.Equal(t, string(files[stale]), string(text))
+	require.NoError(t, run(dir, true, new(bytes.Buffer)))
+}
+
+// The index shows every lifecycle once.
+func TestGroupsAreAllThereIs(t *testing.T) {
+	var shown, all []string
+	for _, g := range groups {
+		shown = append(shown, g.machines...)
+	}
+	for _, d := range states.Definitions() {
+		all = append(all, d.Name)
+	}
+	require.ElementsMatch(t, all, shown)
+}
+
+// A page shows every state, event, fact, view and row of its Definition.
+func TestPageLeavesNothingOut(t *testing.T) {
+	names, err := readReasons(os.DirFS(tree(t)))
+	require.NoError(t, err)
+	for _, d := range states.Definitions() {
+		text, err := page(d, "prose", names)
+		require.NoError(t, err)
+		tables := text[strings.Index(text, "## States"):]
+		has := func(format string) { t.Helper(); require.Contains(t, tables, cell(format), d.Name) }
+		for _, s := range d.States {
+			has(code(s.Name))
+		}
+		for _, f := range d.Facts {
+			require.Contains(t, tables, code(f.Name)+" | "+cell(code(f.Type)))
+		}
+		for _, v := range d.Views {
+			has(code("view." + v.Name))
+		}
+		for _, e := range d.Events {
+			has("### " + e.Name)
+		}
+		for i := range d.Rows {
+			r := &d.Rows[i]
+			has(code(r.ID))
+			if r.Refuse != "" {
+				require.NotEmpty(t, names[r.Refuse], "%q has no name", r.Refuse)
+				has(code(names[r.Refuse]))
+			}
+			for _, x := range r.Then {
+				for _, send := range append(append([]string(nil), x.With...), x.Emit...) {
+					has(code(send))
+				}
+			}
+		}
+	}
+}
+
+func TestRowsAsTables(t *testing.T) {
+	d := &machine.Definition{
+		Name: "door", Doc: "A door.", Source: "nowhere",
+		States: []machine.State{{Name: "shut", Doc: "It is shut."}, {Name: "open"}, {Name: "gone", Terminal: true, Kept: true}},
+		Events: []machine.Event{{Name: "push", Doc: "Push it.", Args: []machine.Fact{{Name: "hard", Type: "bool"}}}, {Name: "knock"}},
+		Rows: []machine.Row{
+			{ID: "push", From: "shut|open", Event: "push", Guard: "arg.hard || true", Before: "pushes++", Command: "Push()", Source: "F1", Then: []machine.Target{
+				{On: "ok", When: "res.value == 1", To: "open", Do: "a = 1", With: []string{"bell.ring()"}, Emit: []string{"self.knock()"}, Return: "1"},
+				{Error: "stuck", Code: "res.code"},
+			}},
+			{ID: "push-not", From: "shut", Event: "push", Guard: "else", Refuse: "locked"},
+			{ID: "knock", From: "shut", Event: "knock", Defer: true, Doc: "Later."},
+		},
+	}
+	text, err := page(d, "Doors.", map[machine.Reason]string{"locked": "ErrLocked"})
+	require.NoError(t, err)
+	for _, line := range []string{
+		"| `gone` |  | terminal, kept |",
+		"Push it. Arguments: `hard: bool`.",
+		"| 1 | `push` | `shut`, `open` | `arg.hard \\|\\| true` | `pushes++` | `Push()` | ok `res.value == 1` | `open` | `a = 1`<br>takes along `bell.ring()`<br>emits `self.knock()` | returns `1` | F1 |",
+		"|  |  |  |  |  |  | any other | stays |  | stuck, code `res.code` |  |",
+		"| `push` | 2 | `shut` | `else` | `ErrLocked` | `push-not` |  |  |",
+		"| `knock` | 1 | `shut` |  | `knock` | Later. |",
+		"No row takes it: it is refused or waits, as below.",
+	} {
+		require.Contains(t, text, line+"\n")
+	}
+}
+
+func TestWeave(t *testing.T) {
+	source := fstest.MapFS{"a/x_test.go": {Data: []byte(`package x
+
+func Example() {
+	if true { // why
+		print("a")
+	}
+
+	print(` + "`b\n\tc`" + `)
+	// Output:
+	// a
+}
+
+func Long() {
+` + strings.Repeat("\tprint()\n", 30) + `}
+`)}}
+	const mark = "text\n<!-- example: a/x_test.go Example -->\n```go\nold\n```\nmore\n"
+	woven, err := weave(source, mark)
+	require.NoError(t, err)
+	want := "text\n<!-- example: a/x_test.go Example -->\n```go\nif true { // why\n\tprint(\"a\")\n}\n\nprint(`b\n\tc`)\n// Output:\n// a\n```\nmore\n"
+	require.Equal(t, want, woven)
+	again, err := weave(source, woven)
+	require.NoError(t, err)
+	require.Equal(t, want, again)
+
+	for bad, say := range map[string]string{
+		strings.Replace(mark, "Example -->", "None -->", 1): "no function None",
+		strings.Replace(mark, "x_test.go", "y_test.go", 1):  "y_test.go",
+		strings.Replace(mark, "```go\n", "```\n", 1):        "0 of 1 marks",
+		strings.Replace(mark, "Example -->", "Long -->", 1): "has 30 lines",
+	} {
+		_, err := weave(source, bad)
+		require.ErrorContains(t, err, say)
+	}
+}
+
+func TestTableOfReasons(t *testing.T) {
+	names := map[machine.Reason]string{"a": "ErrA", "b": "ErrB"}
+	line := func(n string) string { return "| `" + n + "` | means |\n" }
+	require.NoError(t, checkReasons("<!-- reasons -->\n"+line("ErrA")+line("ErrB"), names))
+	require.ErrorContains(t, checkReasons(line("ErrA")+line("ErrB"), names), "not marked")
+	err := checkReasons("<!-- reasons -->\n"+line("ErrA")+line("ErrA")+line("ErrC"), names)
+	require.ErrorContains(t, err, "ErrA has 2 lines; ErrB has 0 lines; ErrC is no reason")
+}

@@ -154,7 +154,7 @@ const (
 	// MaxArgs bounds the arguments of an event and of a command.
 	MaxArgs = 8
 	// MaxViews bounds the views that the rows of one state and event read.
-	MaxViews = 12
+	MaxViews = 15
 	// MaxIdentity bounds the facts of an identity.
 	MaxIdentity = 4
 	// maxText bounds one expression or list of updates, in bytes.

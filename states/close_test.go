@@ -26,6 +26,7 @@ func TestOpenAndClose(t *testing.T) {
 	require.Equal(t, []sim.OpKind{
 		sim.OpCurrentContext,
 		sim.OpDestroyEvent, sim.OpDestroyEvent, sim.OpDestroyStream, sim.OpDestroyStream,
+		sim.OpFree, sim.OpFree, sim.OpFree, sim.OpFree,
 		sim.OpDestroyStream, sim.OpDestroyStream,
 	}, *calls)
 	require.ErrorIs(t, f.lane.Close(ctx), ErrFinalized)
@@ -183,7 +184,7 @@ func TestFailedTeardownOfALane(t *testing.T) {
 
 // A poisoned lane gives nothing back: not on an unproven path (F132).
 func TestUnprovenLaneIsNotClosed(t *testing.T) {
-	f := opened(t, "Alloc#1 fail-before 207001")
+	f := opened(t, "Copy#1 fail-before", "Free#1 fail-before")
 	_, err := f.lane.Prepare(ctx, Work{Core: 1, CPU: 2, Args: []byte{1}})
 	require.ErrorIs(t, err, ErrPreparationAmbiguous)
 	require.Equal(t, "ambiguous", f.state("run", 0))
@@ -228,8 +229,9 @@ func TestQuarantineWithRunsUnderWay(t *testing.T) {
 	for _, res := range []machine.Result{{}, {Outcome: machine.Refused}, {Outcome: machine.Failed}} {
 		f := opened(t)
 		s := f.stepping()
-		s.issue("prepare", "start", 1, 1)
+		s.issue("prepare", "start", 1, 1, 0, 0)
 		s.settle("prepare", s.context())
+		require.Equal(t, machine.Accepted, s.next("prepare"))
 		require.Equal(t, machine.InFlight, s.next("prepare"))
 		s.fire("lane", "quarantine")
 		s.settle("prepare", res)
@@ -320,7 +322,7 @@ func TestForeignProcessIsRefusedByRows(t *testing.T) {
 	f := opened(t)
 	r, _ := f.launch()
 	id := []uint64{2, r.id.RunEpoch, r.id.Generation, r.id.Dispatch}
-	for m, args := range map[string][]uint64{"prepare": {2, 1}, "poll": id, "drain": id, "finalize": id, "closing": {2}} {
+	for m, args := range map[string][]uint64{"prepare": {2, 1, 0, 0}, "poll": id, "drain": id, "finalize": id, "closing": {2}} {
 		require.ErrorIs(t, f.fire(m, 0, "start", args...), ErrForeignProcess, m)
 	}
 	require.NoError(t, r.Wait(ctx))
@@ -372,7 +374,7 @@ func TestNewLaneChecksItsConfig(t *testing.T) {
 	for _, d := range defs {
 		for i := range d.Rows {
 			if d.Rows[i].Command == "SyncCPU()" {
-				d.Rows[i].Command = "DrainDevice()"
+				d.Rows[i].Command = "Pray()"
 			}
 		}
 	}
@@ -381,5 +383,5 @@ func TestNewLaneChecksItsConfig(t *testing.T) {
 	_, err = NewLane(Config{Backend: dev, Rules: unknown})
 	var u *UnknownCommandError
 	require.ErrorAs(t, err, &u)
-	require.Equal(t, "DrainDevice", u.Command)
+	require.Equal(t, "Pray", u.Command)
 }

@@ -56,7 +56,7 @@ func closing() *machine.Definition {
 				ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F62",
 				Then: []machine.Target{{To: "claiming", Do: "process = arg.process", Emit: []string{"environment.close(arg.process)", "self.claimed()"}}},
 			},
-			busy("claiming|shutting|tearing"),
+			busyEvent("start", "claiming|shutting|tearing"),
 			{ID: "start-closed", From: "closed", Event: "start", Refuse: ErrFinalized, Source: "F65"},
 			{
 				ID: "claimed-shut", From: "claiming", Event: "claimed", Guard: "view.claimed && view.shut", Source: "F63",

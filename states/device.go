@@ -2,6 +2,7 @@ package states
 
 import (
 	"context"
+	"encoding/binary"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type device struct {
 
 	mu     sync.Mutex
 	works  map[uint64]Work
+	images map[uint64]*image
 	nextID uint64
 }
 
@@ -28,8 +30,13 @@ type slot struct {
 	core, cpu         backend.Stream
 	coreDone, cpuDone backend.Event
 	caller            backend.Stream // of the present run, or zero
+	start, fork, tail backend.Event
+	coreID, cpuID     int32 // under which notices name the streams
 	args, pinned      backend.Memory
 	argsSize          uint64
+	region, source    backend.Memory
+	record            [recordSize]byte
+	head              [ArgsOffset]byte
 	work              Work
 }
 
@@ -38,9 +45,15 @@ type Work struct {
 	Core, CPU backend.Kernel
 	// Blocks of the AICore kernel; 0 means 1.
 	Blocks uint32
-	// Args are copied to device memory while the run is prepared. They must
-	// not change until Prepare returns.
+	// Args are copied to pinned memory while the run is prepared, behind the
+	// head that [ArgsOffset] describes. They must not change until Prepare returns.
 	Args []byte
+	// Caller is the stream that the run is ordered against; zero is none. It
+	// must live until the run is finalized (F20).
+	Caller backend.Stream
+	// Async publishes the argument block on the AICPU stream at launch instead
+	// of while the run is prepared (F31).
+	Async bool
 }
 
 var calls = map[string]func(d *device, ctx context.Context, c *machine.Command) machine.Result{
@@ -62,11 +75,11 @@ var calls = map[string]func(d *device, ctx context.Context, c *machine.Command) 
 	},
 	"RecordCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
 		s := &d.slots[c.Ref.Slot]
-		return answer(d.b.RecordEvent(ctx, s.coreDone, s.core), 0)
+		return answer(d.b.RecordEvent(ctx, s.coreDone, s.core), uint64(uint32(s.coreID)))
 	},
 	"RecordCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
 		s := &d.slots[c.Ref.Slot]
-		return answer(d.b.RecordEvent(ctx, s.cpuDone, s.cpu), 0)
+		return answer(d.b.RecordEvent(ctx, s.cpuDone, s.cpu), uint64(uint32(s.cpuID)))
 	},
 	"QueryCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
 		return status(d.b.QueryEvent(ctx, d.slots[c.Ref.Slot].coreDone))
@@ -92,13 +105,68 @@ var calls = map[string]func(d *device, ctx context.Context, c *machine.Command) 
 	"SyncCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
 		return answer(d.b.SynchronizeStream(ctx, d.slots[c.Ref.Slot].cpu, d.timeout), 0)
 	},
-	"QueueWait": (*device).queueWait,
+	"QueueWait":       (*device).queueWait,
+	"AllocateRegion":  (*device).allocateRegion,
+	"RollBack":        (*device).rollBack,
+	"CheckCaller":     (*device).checkCaller,
+	"CaptureStatus":   (*device).captureStatus,
+	"MakeOrderEvents": (*device).makeOrderEvents,
+	"PublishRegion":   (*device).publishRegion,
+	"CopyDescriptor":  (*device).copyDescriptor,
+	"ReadRecord":      (*device).readRecord,
+	"DrainDevice":     (*device).drainDevice,
+	"ResetDevice":     (*device).resetDevice,
+	"Upload":          (*device).upload,
+	"Remove":          (*device).removeImage,
+	"QueueJoinCore": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return d.queueJoin(ctx, c, true)
+	},
+	"QueueJoinCPU": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return d.queueJoin(ctx, c, false)
+	},
+	"RecordStart": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.RecordEvent(ctx, s.start, s.caller), 0)
+	},
+	"WaitStart": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.StreamWaitEvent(ctx, s.cpu, s.start), 0)
+	},
+	"RecordFork": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.RecordEvent(ctx, s.fork, s.cpu), 0)
+	},
+	"WaitFork": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.StreamWaitEvent(ctx, s.core, s.fork), 0)
+	},
+	"WaitCoreDone": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.StreamWaitEvent(ctx, s.cpu, s.coreDone), 0)
+	},
+	"WaitCPUDone": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.StreamWaitEvent(ctx, s.caller, s.cpuDone), 0)
+	},
+	"RecordTail": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		s := &d.slots[c.Ref.Slot]
+		return answer(d.b.RecordEvent(ctx, s.tail, s.caller), 0)
+	},
+	"QueryTail": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return status(d.b.QueryEvent(ctx, d.slots[c.Ref.Slot].tail))
+	},
+	"WaitTail": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return answer(d.b.WaitEvent(ctx, d.slots[c.Ref.Slot].tail, d.timeout), 0)
+	},
+	"SyncCaller": func(d *device, ctx context.Context, c *machine.Command) machine.Result {
+		return answer(d.b.SynchronizeStream(ctx, d.slots[c.Ref.Slot].caller, d.timeout), 0)
+	},
 }
 
 // newDevice binds every command of the rules; a command that it does not know
 // is an error, not a surprise in the middle of a run.
 func newDevice(r *machine.Rules, b backend.Backend, slots int, timeout time.Duration) (*device, error) {
-	d := &device{b: b, timeout: timeout, slots: make([]slot, slots), works: map[uint64]Work{}}
+	d := &device{b: b, timeout: timeout, slots: make([]slot, slots), works: map[uint64]Work{}, images: map[uint64]*image{}}
 	for _, name := range r.Calls() {
 		f := calls[name]
 		if f == nil {
@@ -148,15 +216,22 @@ func (d *device) createContext(ctx context.Context, c *machine.Command) machine.
 
 func (d *device) openSlots(ctx context.Context, _ *machine.Command) machine.Result {
 	for i := range d.slots {
-		for _, s := range []*backend.Stream{&d.slots[i].core, &d.slots[i].cpu} {
-			if *s != 0 {
+		s := &d.slots[i]
+		for _, q := range []struct {
+			s  *backend.Stream
+			id *int32
+		}{{&s.core, &s.coreID}, {&s.cpu, &s.cpuID}} {
+			if *q.s != 0 {
 				continue
 			}
 			h, r := d.b.CreateStream(ctx)
 			if !r.Ok() {
 				return answer(r, 0)
 			}
-			*s = h
+			*q.s = h
+			if *q.id, r = d.b.StreamID(ctx, h); !r.Ok() {
+				return answer(r, 0)
+			}
 		}
 	}
 	return machine.Result{}
@@ -174,7 +249,7 @@ func gone(r backend.Result) bool {
 func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Result {
 	for i := range d.slots {
 		s := &d.slots[i]
-		for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone} {
+		for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone, &s.start, &s.fork, &s.tail} {
 			if *e != 0 {
 				if r := d.b.DestroyEvent(ctx, *e); !gone(r) {
 					return answer(r, 0)
@@ -190,7 +265,7 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 				*q = 0
 			}
 		}
-		for _, m := range []*backend.Memory{&s.args, &s.pinned} {
+		for _, m := range []*backend.Memory{&s.args, &s.pinned, &s.region, &s.source} {
 			if *m != 0 {
 				if r := d.b.Free(ctx, *m); !gone(r) {
 					return answer(r, 0)
@@ -203,64 +278,78 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 	return machine.Result{}
 }
 
-// prepareRun gives the run its arguments. The blocks belong to the slot and
-// are made when one is first needed, or needed larger.
+// prepareRun gives the run its argument block. The blocks belong to the slot
+// and are made when one is first needed, or needed larger. Memory that is not
+// to be had now is a resource to wait for, not a failure (F70).
 func (d *device) prepareRun(ctx context.Context, c *machine.Command) machine.Result {
 	d.mu.Lock()
 	w := d.works[c.Args[0]]
-	delete(d.works, c.Args[0])
 	d.mu.Unlock()
 	s := &d.slots[c.Ref.Slot]
-	s.work = w
-	size := uint64(len(w.Args))
-	if size == 0 {
-		return machine.Result{}
-	}
+	size := ArgsOffset + uint64(len(w.Args))
 	if s.argsSize < size {
-		for _, m := range []*backend.Memory{&s.args, &s.pinned} {
-			if *m != 0 {
-				if r := d.b.Free(ctx, *m); !gone(r) {
-					return answer(r, 0)
-				}
-				*m = 0
-			}
+		if res, ok := d.enlarge(ctx, s, size); !ok {
+			return res
 		}
-		s.argsSize = 0
-		var r backend.Result
-		if s.args, r = d.b.Alloc(ctx, backend.DeviceMemory, size); !r.Ok() {
-			return answer(r, 0)
-		}
-		if s.pinned, r = d.b.Alloc(ctx, backend.PinnedMemory, size); !r.Ok() {
-			return answer(r, 0)
-		}
-		s.argsSize = size
 	}
-	if r := d.b.Write(ctx, s.pinned, 0, w.Args); !r.Ok() {
+	le := binary.LittleEndian
+	le.PutUint64(s.head[0:], uint64(s.region))
+	le.PutUint64(s.head[8:], c.Args[1])
+	le.PutUint64(s.head[16:], c.Args[2])
+	r := d.b.Write(ctx, s.pinned, 0, s.head[:])
+	if r.Ok() && len(w.Args) > 0 {
+		r = d.b.Write(ctx, s.pinned, ArgsOffset, w.Args)
+	}
+	if r.Ok() && !w.Async {
+		r = d.b.Copy(ctx, backend.Span{Mem: s.args, Size: size}, backend.Span{Mem: s.pinned, Size: size})
+	}
+	if !r.Ok() {
 		return answer(r, 0)
 	}
-	return answer(d.b.Copy(ctx, backend.Span{Mem: s.args, Size: size}, backend.Span{Mem: s.pinned, Size: size}), 0)
+	s.work, s.caller = w, w.Caller
+	d.remove(c.Args[0])
+	return machine.Result{}
+}
+
+// enlarge makes larger blocks for a slot. ok is false if the answer is to be
+// given as it is.
+func (d *device) enlarge(ctx context.Context, s *slot, size uint64) (res machine.Result, ok bool) {
+	for _, m := range []*backend.Memory{&s.args, &s.pinned} {
+		if *m != 0 {
+			if r := d.b.Free(ctx, *m); !gone(r) {
+				return answer(r, 0), false
+			}
+			*m = 0
+		}
+	}
+	s.argsSize = 0
+	var r backend.Result
+	if s.args, r = d.b.Alloc(ctx, backend.DeviceMemory, size); r.Ok() {
+		s.pinned, r = d.b.Alloc(ctx, backend.PinnedMemory, size)
+	}
+	switch {
+	case r.Ok():
+		s.argsSize = size
+		return machine.Result{}, true
+	case r.Code == backend.OutOfMemory:
+		res = answer(r, 1)
+		res.Outcome = machine.OK
+		return res, false
+	}
+	return answer(r, 0), false
 }
 
 // releaseRun lets go of what was the run's. The slot's blocks stay for the next.
 func (d *device) releaseRun(_ context.Context, c *machine.Command) machine.Result {
-	d.slots[c.Ref.Slot].work = Work{}
+	s := &d.slots[c.Ref.Slot]
+	s.work, s.caller = Work{}, 0
 	return machine.Result{}
 }
 
 // makeEvents makes the slot's events once; later runs re-record them.
 func (d *device) makeEvents(ctx context.Context, c *machine.Command) machine.Result {
 	s := &d.slots[c.Ref.Slot]
-	for _, e := range []*backend.Event{&s.coreDone, &s.cpuDone} {
-		if *e != 0 {
-			continue
-		}
-		h, r := d.b.CreateEvent(ctx)
-		if !r.Ok() {
-			return answer(r, 0)
-		}
-		*e = h
-	}
-	return machine.Result{}
+	return d.makeEach(ctx, &s.coreDone, &s.cpuDone)
 }
 
 func (d *device) submit(ctx context.Context, s *slot, q backend.Stream, class backend.Class, k backend.Kernel) machine.Result {

@@ -16,7 +16,7 @@ import (
 func (f *fixture) calls() *[]sim.OpKind {
 	var all []sim.OpKind
 	f.dev.Trace(func(e sim.TraceEvent) {
-		if e.Kind == sim.TraceCall {
+		if e.Kind == sim.TraceCall && e.Op != sim.OpNotices {
 			all = append(all, e.Op)
 		}
 	})
@@ -30,7 +30,7 @@ func TestWaitAsksForTheVerdict(t *testing.T) {
 	calls := f.calls()
 	require.NoError(t, r.Wait(ctx))
 	require.Equal(t, []sim.OpKind{
-		sim.OpCurrentContext, sim.OpWaitEvent, sim.OpWaitEvent, sim.OpSynchronizeStream, sim.OpSynchronizeStream,
+		sim.OpCurrentContext, sim.OpWaitEvent, sim.OpWaitEvent, sim.OpCopy, sim.OpRead, sim.OpSynchronizeStream, sim.OpSynchronizeStream,
 	}, *calls)
 	require.Equal(t, "succeeded", f.fact("run", 0, "verdict"))
 	*calls = nil
@@ -159,8 +159,8 @@ func TestWaitOutcomes(t *testing.T) {
 // proven by nothing.
 func TestUnprovenWithoutBoundariesAndPair(t *testing.T) {
 	for _, faults := range [][]string{
-		{"WaitEvent#1 fail-before", "SynchronizeStream#1 fail-before"},
-		{"WaitEvent#2 fail-before", "SynchronizeStream#2 fail-before"},
+		{"WaitEvent#2 fail-before", "SynchronizeStream#1 fail-before"},
+		{"WaitEvent#1 fail-before", "SynchronizeStream#2 fail-before"},
 	} {
 		f := opened(t, faults...)
 		r, _ := f.launch()

@@ -11,9 +11,6 @@ import "github.com/runfence/runfence/machine"
 // notice an external reset and proves no ownership of memory (F58).
 func environment() *machine.Definition {
 	const foreign = "arg.process != process"
-	refuse := func(from, event string, why machine.Reason) machine.Row {
-		return machine.Row{ID: event + "-" + id(from), From: from, Event: event, Refuse: why}
-	}
 	forget := "process = none; incarnation = none; generation = none; device = 0; policy = owned; context = none; closed = false; ready = false"
 	remember := "process = arg.process; incarnation = fresh(); device = arg.device; policy = arg.policy; "
 	return &machine.Definition{

@@ -158,8 +158,13 @@ func Example_replay() {
 	// fence[0] is idle
 	// opening is open
 	// prepare[0] is ready
+	// launch[0] is idle
 	// drain[0] is ready
 	// finalize[0] is ready
+	// region[0] is initialised
+	// health is trusted
+	// watched[0] is kept
+	// watched[1] is kept
 }
 
 // outside stands for the test that a property is checked in.

@@ -121,7 +121,7 @@ func fence() *machine.Definition {
 	guarded("quiesced")
 	rows = append(rows, machine.Row{
 		ID: "quiesced", From: "armed", Event: "quiesced", Guard: "else", Source: "F104, F130",
-		Doc:  "Both bound streams were synchronised with success: nothing of the run is left on them.",
+		Doc:  "Each bound stream was synchronised with success, or faulted with its boundary complete: nothing of the run is left on them.",
 		Then: []machine.Target{{Do: "quiet = true"}},
 	})
 
@@ -195,7 +195,7 @@ func fence() *machine.Definition {
 			machine.Fact{Name: "arming", Type: "id arming", Doc: "Names this arming; a token of another one is stale."},
 			machine.Fact{Name: "core", Type: steps, Doc: "How far the AICore boundary is. missing: its kernel is not on the device."},
 			machine.Fact{Name: "cpu", Type: steps, Doc: "How far the AICPU boundary is."},
-			machine.Fact{Name: "quiet", Type: "bool", Doc: "Both bound streams were synchronised with success after the launch."},
+			machine.Fact{Name: "quiet", Type: "bool", Doc: "The bound streams were synchronised, and nothing of the run is left on them."},
 			machine.Fact{Name: "handles", Type: "bool", Doc: "The slot's events exist."},
 			machine.Fact{Name: "core_refs", Type: "int 64", Doc: "Reserved or committed waits on the AICore boundary."},
 			machine.Fact{Name: "cpu_refs", Type: "int 64", Doc: "Reserved or committed waits on the AICPU boundary."},
@@ -212,7 +212,7 @@ func fence() *machine.Definition {
 			ids("recorded", "The boundary is recorded.", boundary),
 			ids("unrecorded", "The boundary is not, or may not be, recorded.", boundary),
 			ids("reached", "The recorded boundary has completed.", boundary),
-			ids("quiesced", "Both bound streams were synchronised with success."),
+			ids("quiesced", "The bound streams are proven to hold nothing of the run."),
 			ids("reserve", "Count a wait before it is queued.", boundary, machine.Fact{Name: "arming", Type: "id arming"}),
 			{Name: "drop", Doc: "A counted wait is over.", Args: []machine.Fact{boundary, {Name: "arming", Type: "id arming"}}},
 			ids("retire", "The run is over; let the slot go."),

@@ -21,7 +21,7 @@ func finalize() *machine.Definition {
 		again, retire,
 	)
 	rows = append(rows,
-		busy("releasing"),
+		busyEvent("start", "releasing"),
 		machine.Row{
 			ID: "release", From: "releasing", Event: "release", Command: "ReleaseRun()", Source: "F63, F132",
 			Then: []machine.Target{
@@ -46,7 +46,7 @@ func finalize() *machine.Definition {
 			machine.View{Name: "over", Expr: `run.state == "prepared" || run.state == "not started" || run.state == "drained"`},
 			machine.View{Name: "gone", Expr: `run.state == "finalized"`, Doc: "Another finalize got through first."},
 			machine.View{Name: "retired", Expr: `run.state == "retired"`, Doc: "An earlier finalize got this far."},
-			machine.View{Name: "held", Expr: "fence.core_refs != 0 || fence.cpu_refs != 0"},
+			machine.View{Name: "held", Expr: `fence.core_refs != 0 || fence.cpu_refs != 0 || caller_order.held != no_wait || join.core_wait != no_wait || join.cpu_wait != no_wait`},
 		),
 		Events: []machine.Event{
 			{Name: "start", Args: runArgs},

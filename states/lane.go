@@ -41,6 +41,7 @@ func lane() *machine.Definition {
 			{Name: "partial", Doc: "A launch is partial."},
 			{Name: "proven", Doc: "A partial launch is proven over."},
 			{Name: "poison", Doc: "Something cannot be proven released."},
+			{Name: "recovered", Doc: "A verified reset let everything go."},
 			{Name: "shut", Doc: "Release what the slots own."},
 			{Name: "quarantine", Doc: "Keep everything: declared, not concluded."},
 		},
@@ -58,6 +59,7 @@ func lane() *machine.Definition {
 			count("leave", "runs--", ""),
 			count("partial", "unproven++", "F78"),
 			count("proven", "unproven--", "F78"),
+			count("recovered", "poisoned = false", "F112"),
 			count("poison", "poisoned = true", "F69, F132"),
 
 			{ID: "shut-live", From: live, Event: "shut", Guard: "runs != 0", Refuse: ErrRunLive, Source: "F132"},

@@ -42,20 +42,49 @@ type Receipt struct {
 // submitted.
 //
 // Errors: [ErrAdmissionClosed], [ErrSlotOccupied], [ErrDepthReached],
-// [ErrPreparationRefused] (nothing was touched), [ErrPreparationAmbiguous]
-// (admission is poisoned), [ErrExecutionContextRefused] and [ErrContextQuery]
+// [ErrPreparationRefused] and [ErrRunPreparationRefused] (nothing of it is
+// left), [ErrPreparationAmbiguous] (admission is poisoned), [ErrResourceWait]
+// with a handle to Retry or Abort, [ErrCallerStream], [ErrExecutionContextRefused] and [ErrContextQuery]
 // (retry), [ErrNotInitialised], [ErrDetached], [ErrForeignProcess].
 func (l *Lane) Prepare(ctx context.Context, w Work) (*Run, error) {
 	if err := l.admit(); err != nil {
 		return nil, err
 	}
+	if err := l.hear(ctx); err != nil {
+		return nil, err
+	}
 	work := l.dev.add(w)
 	slot := l.vacant()
-	if _, err := l.start(ctx, l.at.prepare, slot, uint64(l.process), work); err != nil {
+	_, err := l.start(ctx, l.at.prepare, slot, uint64(l.process), work, machine.BoolWord(w.Caller != 0), machine.BoolWord(w.Async))
+	if errors.Is(err, ErrResourceWait) {
+		return l.handle(slot), err
+	}
+	if err != nil {
 		l.dev.remove(work)
 		return nil, err
 	}
 	return l.handle(slot), nil
+}
+
+// Retry tries again for the resource that Prepare waits for. Errors: those of
+// Prepare, [ErrStaleIdentity].
+func (r *Run) Retry(ctx context.Context) error { return r.again(ctx, "retry") }
+
+// Abort gives up waiting for a resource; what was prepared is rolled back.
+// [ErrRunPreparationRefused] says that nothing of it is left,
+// [ErrPreparationAmbiguous] that nobody knows.
+func (r *Run) Abort(ctx context.Context) error { return r.again(ctx, "abort") }
+
+func (r *Run) again(ctx context.Context, event string) error {
+	if err := r.l.admit(); err != nil {
+		return err
+	}
+	m := r.l.at.prepare
+	_, err := r.l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(r.id.Slot)}, m.MustEvent(event), uint64(r.l.process), r.id.RunEpoch, r.id.Generation, r.id.Dispatch)
+	if err == nil {
+		r.permit = r.l.handle(r.id.Slot).permit
+	}
+	return err
 }
 
 // vacant picks the first slot without a run, or slot 0, which then says why not.
@@ -73,14 +102,16 @@ func (l *Lane) vacant() int {
 }
 
 // handle makes the handle of the run that the slot hosts.
-func (l *Lane) handle(slot int) *Run {
-	r := &Run{l: l}
-	l.d.View(func(w *machine.World) {
-		r.ref = w.Ref(l.at.run.ID(), slot)
-		fact := func(f machine.FactID) uint64 { v, _ := w.Fact(r.ref, f); return v }
-		r.id = Identity{RunEpoch: fact(l.at.identity[0]), Generation: fact(l.at.identity[1]), Dispatch: fact(l.at.identity[2]), Slot: slot}
-		r.permit = fact(l.at.permit)
-	})
+func (l *Lane) handle(slot int) (r *Run) {
+	l.d.View(func(w *machine.World) { r = l.look(w, slot) })
+	return r
+}
+
+func (l *Lane) look(w *machine.World, slot int) *Run {
+	r := &Run{l: l, ref: w.Ref(l.at.run.ID(), slot)}
+	fact := func(f machine.FactID) uint64 { v, _ := w.Fact(r.ref, f); return v }
+	r.id = Identity{RunEpoch: fact(l.at.identity[0]), Generation: fact(l.at.identity[1]), Dispatch: fact(l.at.identity[2]), Slot: slot}
+	r.permit = fact(l.at.permit)
 	return r
 }
 
@@ -108,6 +139,9 @@ func (r *Run) start(ctx context.Context, m *machine.Machine, more ...uint64) (ma
 // [ErrExecutionContextRefused] and [ErrContextQuery] (retry with the same
 // handle); [ErrForeignProcess].
 func (r *Run) Launch(ctx context.Context) (Receipt, error) {
+	if err := r.l.Hear(ctx); err != nil {
+		return Receipt{}, err
+	}
 	reply, err := r.start(ctx, r.l.at.launch, r.permit)
 	if err != nil {
 		return Receipt{}, err

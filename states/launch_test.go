@@ -24,7 +24,9 @@ func TestLaunchGrades(t *testing.T) {
 	}{
 		{"CreateEvent#1", fails + " " + refused, ErrEventCreate, "missing", "missing"},
 		{"CreateEvent#2", fails + " " + refused, ErrEventCreate, "missing", "missing"},
-		{"SubmitAICore#1", refused, ErrNotStarted, "missing", "missing"},
+		{"CopyAsync#1", fails + " fail-accepted", ErrPartial, "missing", "missing"},
+		{"CopyAsync#1", refused, ErrNotStarted, "missing", "missing"},
+		{"SubmitAICore#1", refused, ErrPartial, "missing", "missing"}, // behind the region's publication
 		{"SubmitAICore#1", fails + " fail-accepted", ErrPartial, "submitted", "missing"},
 		{"RecordEvent#1", fails + " fail-accepted " + refused, ErrPartial, "submitted", "missing"},
 		{"SubmitAICPU#1", refused, ErrPartial, "recorded", "missing"},
@@ -118,20 +120,16 @@ func (b *refusing) Submit(ctx context.Context, s backend.Stream, l backend.Launc
 func TestLaunchCallsAndTheirOrder(t *testing.T) {
 	f := opened(t)
 	r := f.prepare()
-	var calls []sim.OpKind
-	f.dev.Trace(func(e sim.TraceEvent) {
-		if e.Kind == sim.TraceCall {
-			calls = append(calls, e.Op)
-		}
-	})
+	calls := f.calls()
 	rc, err := r.Launch(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []sim.OpKind{
 		sim.OpCurrentContext,
 		sim.OpCreateEvent, sim.OpCreateEvent,
+		sim.OpCopyAsync, // the region's marker, once (F3)
 		sim.OpSubmitAICore, sim.OpRecordEvent,
 		sim.OpSubmitAICPU, sim.OpRecordEvent,
-	}, calls)
+	}, *calls)
 	require.Equal(t, r.Identity(), rc.Identity)
 	require.NotZero(t, rc.Arming)
 	require.Equal(t, "recorded", f.fact("fence", 0, "core"))

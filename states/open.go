@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/runfence/runfence/backend"
@@ -22,6 +23,9 @@ type Config struct {
 	// Slots is the number of pipeline slots, each with a stream pair and a
 	// fence of its own; 0 means 1.
 	Slots int
+	// Depth is how many runs may be admitted at a time, 1 to Slots; 0 means 1.
+	// Above 1 a run is queued behind the one before it (F43).
+	Depth int
 	// Tokens bounds the wait references that are live at a time; 0 means 4.
 	Tokens int
 	// Borrowed adopts the context that is current when the lane is opened,
@@ -55,7 +59,7 @@ func (c Config) Pools() map[string]int {
 	if tokens == 0 {
 		tokens = 4
 	}
-	return map[string]int{"slot": slots, "token": tokens}
+	return map[string]int{"slot": slots, "token": tokens, "callable": MaxCallables, "watched": 2*slots + 14}
 }
 
 // Lane is the runs of one environment: where a host prepares, launches, polls,
@@ -67,6 +71,7 @@ type Lane struct {
 	dev     *device
 	process int
 	at      *directory
+	hearing sync.Mutex // one at a time takes notices
 }
 
 // directory is where a lane's rules keep what the façade needs: positions of
@@ -74,9 +79,12 @@ type Lane struct {
 type directory struct {
 	environment, lane, latch, run, fence, token           *machine.Machine
 	opening, closing, prepare, launch, poll, drain, final *machine.Machine
+	submit, recovery, registry, callable, health          *machine.Machine
 	identity                                              [3]machine.FactID // of run
 	permit, fault                                         machine.FactID
-	arming                                                machine.FactID // of fence
+	arming                                                machine.FactID  // of fence
+	occupancy                                             machine.FactID  // of callable
+	registered, live                                      machine.StateID // of callable, of environment
 }
 
 // ErrNilBackend: a Config without a Backend.
@@ -105,12 +113,19 @@ func NewLane(c Config) (*Lane, error) {
 	if c.Process == nil {
 		c.Process = os.Getpid
 	}
-	w, err := c.Rules.NewWorld(machine.Config{Name: c.Name, Pools: c.Pools(), Recorder: c.Recorder, Clock: c.Clock})
-	if err != nil {
-		return nil, err
+	if c.Depth == 0 {
+		c.Depth = 1
+	}
+	if c.Depth < 0 || c.Depth > 8 || c.Depth > c.Pools()["slot"] {
+		return nil, fmt.Errorf("states: depth %d: want 1 to the number of slots, at most 8", c.Depth)
 	}
 	l := &Lane{config: c, process: c.Process()}
+	var err error
 	if l.at, err = look(c.Rules); err != nil {
+		return nil, err
+	}
+	w, err := c.Rules.NewWorld(machine.Config{Name: c.Name, Pools: c.Pools(), Recorder: c.Recorder, Clock: c.Clock})
+	if err != nil {
 		return nil, err
 	}
 	if l.dev, err = newDevice(c.Rules, c.Backend, c.Pools()["slot"], c.Timeout); err != nil {
@@ -126,6 +141,7 @@ func look(r *machine.Rules) (*directory, error) {
 	for name, m := range map[string]**machine.Machine{
 		"environment": &at.environment, "lane": &at.lane, "latch": &at.latch, "run": &at.run, "fence": &at.fence, "token": &at.token,
 		"opening": &at.opening, "closing": &at.closing, "prepare": &at.prepare, "launch": &at.launch, "poll": &at.poll, "drain": &at.drain, "finalize": &at.final,
+		"submit": &at.submit, "recovery": &at.recovery, "registry": &at.registry, "callable": &at.callable, "health": &at.health,
 	} {
 		if *m = r.Machine(name); *m == nil {
 			return nil, fmt.Errorf("states: the rules have no machine %q", name)
@@ -134,6 +150,9 @@ func look(r *machine.Rules) (*directory, error) {
 	for i, n := range identityNames {
 		at.identity[i] = at.run.MustFact(n)
 	}
+	at.occupancy = at.callable.MustFact("occupancy")
+	at.registered, _ = at.callable.State("registered")
+	at.live, _ = at.environment.State("live")
 	at.permit, at.fault, at.arming = at.run.MustFact("permit"), at.run.MustFact("fault"), at.fence.MustFact("arming")
 	return at, nil
 }
@@ -170,7 +189,7 @@ func (l *Lane) Open(ctx context.Context) error {
 	if l.config.Borrowed {
 		policy = 1
 	}
-	_, err := l.start(ctx, l.at.opening, 0, uint64(l.process), uint64(l.config.Backend.Device()), policy, l.config.Generation)
+	_, err := l.start(ctx, l.at.opening, 0, uint64(l.process), uint64(l.config.Backend.Device()), policy, l.config.Generation, uint64(l.config.Depth))
 	return err
 }
 

@@ -16,7 +16,7 @@ func opening() *machine.Definition {
 			{Name: "undoing", Doc: "Initialisation failed; what was made is given back."},
 			{Name: "open", Terminal: true, Doc: "The lane is open."},
 		},
-		Facts: []machine.Fact{{Name: "process", Type: "id process"}},
+		Facts: []machine.Fact{{Name: "process", Type: "id process"}, {Name: "depth", Type: "int 8"}},
 		Views: []machine.View{
 			{Name: "over", Expr: `environment.state == "torn down"`},
 			detached,
@@ -26,9 +26,10 @@ func opening() *machine.Definition {
 			{Name: "half_made", Expr: `environment.state == "half made"`},
 			{Name: "owed", Expr: `environment.state == "cleanup owed" || environment.state == "half made"`},
 			{Name: "open", Expr: `lane.state == "open"`},
+			{Name: "device", Expr: "environment.device"},
 		},
 		Events: []machine.Event{
-			{Name: "start", Args: environmentArgs},
+			{Name: "start", Args: withArgs(environmentArgs, machine.Fact{Name: "depth", Type: "int 8", Doc: "How many runs the lane admits at a time."})},
 			{Name: "created"},
 			{Name: "opened"},
 			{Name: "undone"},
@@ -42,15 +43,15 @@ func opening() *machine.Definition {
 			{
 				ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F48, F51, F52",
 				Then: []machine.Target{{
-					To: "creating", Do: "process = arg.process",
+					To: "creating", Do: "process = arg.process; depth = arg.depth",
 					Emit: []string{"environment.create(arg.process, arg.device, arg.policy, arg.generation)", "self.created()"},
 				}},
 			},
-			busy("creating|slots|undoing"),
+			busyEvent("start", "creating|slots|undoing"),
 			{ID: "start-open", From: "open", Event: "start", Guard: "else", Refuse: ErrAlreadyInitialised},
 			{
 				ID: "created", From: "creating", Event: "created", Guard: "view.live",
-				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process, 1)", "self.opened()"}}},
+				Then: []machine.Target{{To: "slots", Emit: []string{"lane.open(process, depth)", "self.opened()"}}},
 			},
 			{
 				ID: "created-half", From: "creating", Event: "created", Guard: "view.half_made", Source: "F53, F64",
@@ -59,7 +60,7 @@ func opening() *machine.Definition {
 			{ID: "not-created", From: "creating", Event: "created", Guard: "else", Then: []machine.Target{{To: "ready", Error: ErrInitialisation}}},
 			{
 				ID: "opened", From: "slots", Event: "opened", Guard: "view.open",
-				Then: []machine.Target{{To: "open", With: []string{"environment.complete()"}}},
+				Then: []machine.Target{{To: "open", With: []string{"environment.complete()", "health.begin(view.device)"}}},
 			},
 			{
 				ID: "not-opened", From: "slots", Event: "opened", Guard: "else", Source: "F64",

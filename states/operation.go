@@ -56,11 +56,6 @@ func contextTargets(then ...machine.Target) []machine.Target {
 	return append(out, machine.Target{Error: ErrContextQuery, Code: "res.code"})
 }
 
-// busy defers a second caller of the operation until the first is through.
-func busy(states string) machine.Row {
-	return machine.Row{ID: "start-busy", From: states, Event: "start", Defer: true}
-}
-
 const remember = "run_epoch = arg.run_epoch; generation = arg.generation; dispatch = arg.dispatch"
 
 // current is the view by which an operation under way sees that the fence

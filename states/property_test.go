@@ -100,16 +100,6 @@ type heldToken struct {
 	queued, proven bool
 }
 
-var deepRules = map[int]*machine.Rules{}
-
-// lanes deeper than one run are ours with one number changed.
-func rulesOfDepth(t tester, depth int) *machine.Rules {
-	if deepRules[depth] == nil {
-		deepRules[depth] = deep(t, fmt.Sprint(depth))
-	}
-	return deepRules[depth]
-}
-
 func newHost(t tester, s script) *host {
 	h := &host{
 		tester: t, process: 1, log: &bytes.Buffer{}, receipts: map[*Run]Receipt{},
@@ -124,11 +114,10 @@ func newHost(t tester, s script) *host {
 	if !s.Calm {
 		h.dev.SetPolicy(sim.NewRandom(s.Seed, s.Rare))
 	}
-	rules := rulesOfDepth(t, s.Depth)
-	h.writer, err = translog.NewWriter(h.log, rules, translog.Options{Format: translog.Binary})
+	h.writer, err = translog.NewWriter(h.log, Rules(), translog.Options{Format: translog.Binary})
 	require.NoError(t, err)
 	c := Config{
-		Backend: h.dev, Rules: rules, Slots: s.Slots, Timeout: time.Second,
+		Backend: h.dev, Slots: s.Slots, Depth: min(s.Depth, s.Slots), Timeout: time.Second,
 		Process: func() int { return h.process },
 		Clock:   func() int64 { return int64(h.dev.Now()) },
 	}
@@ -528,8 +517,8 @@ func (h *host) invariants() {
 	require.Equal(h, ambiguous, h.fact("lane", 0, "poisoned") == 1)
 	if vacant >= 0 {
 		m := h.lane.at.prepare
-		open := h.state("environment", 0) == "live" && h.state("lane", 0) == "open" && partial == 0 && !ambiguous && live < h.fact("lane", 0, "depth")
-		require.Equal(h, open, h.lane.d.Can(h.ref("prepare", vacant), m.MustEvent("start"), 1, 1), "admission")
+		open := h.state("environment", 0) == "live" && h.state("lane", 0) == "open" && partial == 0 && !ambiguous && h.state("health", 0) == "trusted" && live < h.fact("lane", 0, "depth")
+		require.Equal(h, open, h.lane.d.Can(h.ref("prepare", vacant), m.MustEvent("start"), 1, 1, 0, 0), "admission")
 	}
 	h.counts()
 }

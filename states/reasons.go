@@ -119,4 +119,56 @@ const (
 	ErrCloseRejected machine.Reason = "close rejected: nothing was claimed"
 	// ErrDepthReached: as many runs as the lane's depth allows are admitted.
 	ErrDepthReached machine.Reason = "the admission depth is reached"
+
+	// Of the callable registry.
+	// ErrInvalidArgument: an explicit id that is taken, an id that names no
+	// callable, or a stale occupancy (F81, F87).
+	ErrInvalidArgument machine.Reason = "INVALID_ARGUMENT"
+	// ErrInvalidState: no id is free until one is unregistered, or the worker is
+	// not initialised (F83, F86).
+	ErrInvalidState machine.Reason = "INVALID_STATE"
+	// ErrUnsupportedEntry: the runtime lacks the optional entry that automatic
+	// registration needs; everything else works (F82).
+	ErrUnsupportedEntry machine.Reason = "unsupported entry: automatic registration"
+	// ErrUpload: an image could not be put on the device, or taken off it.
+	ErrUpload machine.Reason = "the image could not be put on or taken off the device"
+
+	// ErrDecided: the outcome is decided, or is not waiting for that.
+	ErrDecided machine.Reason = "the outcome is not waiting for that"
+
+	// Of ordering runs and callers.
+	// ErrWaitCycle: the wait would point back at a run that waits for it (F134).
+	ErrWaitCycle machine.Reason = "the waits would form a cycle"
+	// ErrJoinDeclined: the run cannot be queued behind its predecessor, which
+	// must be drained first (F43).
+	ErrJoinDeclined machine.Reason = "join declined: drain the predecessor first"
+	// ErrCaptureActive: the caller's stream is recording a graph; this entry is
+	// eager only (F17, F38).
+	ErrCaptureActive machine.Reason = "the caller's stream is capturing"
+	// ErrCallerStream: the caller's stream could not be validated (F41).
+	ErrCallerStream machine.Reason = "the caller's stream is not valid"
+	// ErrOrderEvents: the slot's ordering events could not be made; nothing was submitted.
+	ErrOrderEvents machine.Reason = "the ordering events could not be made"
+
+	// Of preparation.
+	// ErrResourceWait: a resource is not to be had now; the plan is kept, and
+	// the run may be tried again or given up (F70).
+	ErrResourceWait machine.Reason = "waiting for a resource"
+	// ErrRunPreparationRefused: preparation failed and proved, with a release
+	// marker of its own epoch, that nothing of it is left (F68).
+	ErrRunPreparationRefused machine.Reason = "run preparation refused: everything of it is released"
+
+	// Of submission and recovery.
+	// ErrSubmit: the run was not submitted, for the cause that it carries.
+	ErrSubmit machine.Reason = "not submitted"
+	// ErrNothingToRecover: every run is proven, and the device is trusted.
+	ErrNothingToRecover machine.Reason = "there is nothing to recover from"
+	// ErrBorrowedDevice: the device is a caller's: the lane is poisoned, and the
+	// caller recovers (F15).
+	ErrBorrowedDevice machine.Reason = "the device is borrowed: its owner recovers it"
+	// ErrDeviceUnusable: the reset was not confirmed; nothing is let go (F113).
+	ErrDeviceUnusable machine.Reason = "the device is unusable: its reset was not confirmed"
+
+	// ErrReset: a verified reset of the device ended the run (F14).
+	ErrReset machine.Reason = "ended by a verified reset of the device"
 )

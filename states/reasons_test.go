@@ -165,12 +165,12 @@ var ofFacade = map[machine.Reason]func(t *testing.T) error{
 		return second(opened(t, "Alloc#1 refuse").lane.Prepare(ctx, Work{Core: 1, CPU: 2, Args: []byte{1}}))
 	},
 	ErrPreparationAmbiguous: func(t *testing.T) error {
-		return second(opened(t, "Alloc#1 fail-before").lane.Prepare(ctx, Work{Core: 1, CPU: 2, Args: []byte{1}}))
+		return second(opened(t, "Copy#1 fail-before", "Free#1 fail-before").lane.Prepare(ctx, work))
 	},
 	ErrNotPrepared: func(t *testing.T) error { r, _ := opened(t).launch(); return second(r.Launch(ctx)) },
 	ErrNotLaunched: func(t *testing.T) error { return opened(t).prepare().Wait(ctx) },
 	ErrNotStarted: func(t *testing.T) error {
-		return second(opened(t, "SubmitAICore#1 refuse").prepare().Launch(ctx))
+		return second(warm(t, "SubmitAICore#1 refuse").prepare().Launch(ctx))
 	},
 	ErrPartial: func(t *testing.T) error { _, r := partialRun(t); return r.Wait(ctx) },
 	ErrRunFailed: func(t *testing.T) error {

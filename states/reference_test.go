@@ -358,8 +358,17 @@ func TestManyReserve(t *testing.T) {
 // A run whose own kernels never launched can still have a wait queued on
 // another's boundary: giving that run up drops no count (F142).
 func TestNotStartedDropsNoReference(t *testing.T) {
-	f := unopened(t, Config{Slots: 2, Rules: deep(t, "2")})
+	f := unopened(t, Config{Slots: 2, Depth: 2})
 	require.NoError(t, f.lane.Open(ctx))
+	var warm []*Run
+	for range 2 {
+		r, _ := f.launch()
+		warm = append(warm, r)
+	}
+	for _, r := range warm {
+		require.NoError(t, r.Wait(ctx))
+		require.NoError(t, r.Finalize(ctx))
+	}
 	first, rc := f.launch()
 	second := f.prepare()
 	require.Equal(t, 1, second.Identity().Slot)
@@ -375,21 +384,4 @@ func TestNotStartedDropsNoReference(t *testing.T) {
 	require.NoError(t, token.Release(ctx, CoreStream))
 	require.NoError(t, first.Finalize(ctx))
 	f.clean()
-}
-
-// deep is our rules with another admission depth: the slots, and the rows that
-// tell runs apart, are ready for it.
-func deep(t tester, depth string) *machine.Rules {
-	t.Helper()
-	defs := Definitions()
-	for _, d := range defs {
-		for i := range d.Rows {
-			if d.Name == "opening" && d.Rows[i].ID == "created" {
-				d.Rows[i].Then[0].Emit[0] = "lane.open(process, " + depth + ")"
-			}
-		}
-	}
-	rules, err := machine.Compile(defs...)
-	require.NoError(t, err)
-	return rules
 }

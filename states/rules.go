@@ -11,7 +11,9 @@ import (
 func Definitions() []*machine.Definition {
 	return []*machine.Definition{
 		environment(), latch(), lane(), run(), fence(), token(),
-		opening(), prepare(), launch(), poll(), drain(), finalize(), closing(),
+		opening(), prepare(), launch(), poll(), drain(), finalize(), submit(), recovery(), closing(),
+		region(), callerOrder(), join(), outcome(),
+		registry(), callable(), health(), watched(), invocation(),
 	}
 }
 

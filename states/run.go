@@ -8,7 +8,7 @@ func run() *machine.Definition {
 	stale := func(from, event string) machine.Row {
 		return machine.Row{ID: event + "-stale", From: from, Event: event, Guard: notMine, Refuse: ErrStaleIdentity, Source: "F122"}
 	}
-	const forget = "run_epoch = none; generation = none; dispatch = none; permit = none; bound = false"
+	const forget = "run_epoch = none; generation = none; dispatch = none; permit = none; bound = false; eager = false; async = false"
 	ids := func(name, doc string, more ...machine.Fact) machine.Event {
 		return machine.Event{Name: name, Doc: doc, Args: withArgs(identityArgs, more...)}
 	}
@@ -33,22 +33,27 @@ func run() *machine.Definition {
 		},
 		Facts: append(withArgs(identityFacts),
 			machine.Fact{Name: "permit", Type: "id permit", Doc: "Licence for one launch, used up by it."},
+			machine.Fact{Name: "eager", Type: "bool", Doc: "A caller's stream orders the run; kept through a declined join."},
+			machine.Fact{Name: "async", Type: "bool", Doc: "Its descriptor is published asynchronously."},
 			machine.Fact{Name: "bound", Type: "bool", Doc: "The slot's streams are the run's until it retires."},
 			machine.Fact{Name: "rc", Type: "code", Doc: "The launch's own return code, kept whatever cleanup says."},
-			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted|broken", Doc: "broken: a partial launch that the device has no fault to report of."},
+			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted|broken|swept", Doc: "broken: a partial launch that the device has no fault to report of. swept: ended by a verified reset."},
+			machine.Fact{Name: "reset", Type: "bool", Doc: "A verified reset ended it."},
 			machine.Fact{Name: "fault", Type: "code", Doc: "What the pair synchronise reported."},
 		),
 		Identity: identityNames,
 		Events: []machine.Event{
-			ids("begin", "Admit and start preparing."),
+			ids("begin", "Admit and start preparing.", machine.Fact{Name: "eager", Type: "bool"}, machine.Fact{Name: "async", Type: "bool"}),
 			{Name: "prepared", Doc: "Its resources are made."},
 			{Name: "unprepared", Doc: "Preparation touched nothing."},
 			{Name: "confused", Doc: "Preparation left no evidence."},
 			ids("launching", "Bind the streams and install the active owner."),
 			{Name: "unstarted", Doc: "Nothing was submitted.", Args: []machine.Fact{code}},
+			{Name: "unjoined", Doc: "The join was declined before anything was submitted: the permit stands again.", Args: []machine.Fact{{Name: "permit", Type: "id permit"}}},
 			{Name: "accepted", Doc: "Everything was submitted."},
 			{Name: "broken", Doc: "The launch is partial.", Args: []machine.Fact{code}},
 			ids("drained", "Proven over.", machine.Fact{Name: "faulted", Type: "bool"}, machine.Fact{Name: "fault", Type: "code"}),
+			ids("swept", "A verified reset took everything of the run off the device."),
 			ids("retire", "The fence is let go, or was never needed."),
 			ids("finalized", "Its resources are released."),
 		},
@@ -58,7 +63,7 @@ func run() *machine.Definition {
 				ID: "begin", From: "idle", Event: "begin", Guard: "else", Source: "F154",
 				Then: []machine.Target{{
 					To:   "preparing",
-					Do:   "run_epoch = arg.run_epoch; generation = arg.generation; dispatch = arg.dispatch",
+					Do:   "run_epoch = arg.run_epoch; generation = arg.generation; dispatch = arg.dispatch; eager = arg.eager; async = arg.async",
 					With: []string{"lane.admit()"},
 				}},
 			},
@@ -81,6 +86,10 @@ func run() *machine.Definition {
 				ID: "unstarted", From: "launching", Event: "unstarted", Source: "F73, F76",
 				Then: []machine.Target{{To: "not started", Do: "rc = arg.rc; bound = false"}},
 			},
+			{
+				ID: "unjoined", From: "launching", Event: "unjoined", Source: "F43, F46",
+				Then: []machine.Target{{To: "prepared", Do: "permit = arg.permit; bound = false"}},
+			},
 			{ID: "accepted", From: "launching", Event: "accepted", Then: []machine.Target{{To: "launched"}}},
 			{
 				ID: "broken", From: "launching", Event: "broken", Source: "F73, F76, F78",
@@ -100,14 +109,29 @@ func run() *machine.Definition {
 				Then: []machine.Target{{To: "drained", Do: "verdict = broken", With: []string{"lane.proven()"}}},
 			},
 
+			stale("launched|partial", "swept"),
+			{
+				ID: "swept", From: "launched", Event: "swept", Guard: "else", Source: "F14, F132",
+				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true"}},
+			},
+			{
+				ID: "swept-partial", From: "partial", Event: "swept", Guard: "else", Source: "F14, F132",
+				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true", With: []string{"lane.proven()"}}},
+			},
+
 			stale("prepared|not started|drained", "retire"),
 			{
+				ID: "retire-reset", From: "drained", Event: "retire", Guard: "reset", Source: "F136, F140",
+				Doc:  "The reset let the fence and everything on it go.",
+				Then: []machine.Target{{To: "retired", Do: "bound = false", With: []string{"region.retire()", "outcome.reset()"}}},
+			},
+			{
 				ID: "retire", From: "drained", Event: "retire", Guard: "else", Source: "F132, F139",
-				Then: []machine.Target{{To: "retired", Do: "bound = false", With: []string{"fence.retire(" + own + ")"}}},
+				Then: []machine.Target{{To: "retired", Do: "bound = false", With: []string{"caller_order.end()", "join.end()", "fence.retire(" + own + ")", "region.retire()", "outcome.reset()"}}},
 			},
 			{
 				ID: "give-up", From: "prepared|not started", Event: "retire", Guard: "else", Source: "F71, F159",
-				Then: []machine.Target{{To: "retired", Do: "permit = none"}},
+				Then: []machine.Target{{To: "retired", Do: "permit = none", With: []string{"region.discard()", "join.cancel()"}}},
 			},
 
 			stale("retired", "finalized"),

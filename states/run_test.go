@@ -175,29 +175,74 @@ func TestGivenUpWhileLaunching(t *testing.T) {
 // What preparing a run can come to, and what it leaves behind.
 func TestPrepareOutcomes(t *testing.T) {
 	args := Work{Core: 1, CPU: 2, Args: []byte("arguments")}
-	for _, call := range []string{"Alloc#1", "Alloc#2", "Write#1", "Copy#1"} {
+	for _, call := range []string{"Alloc#1", "Alloc#2", "Write#1", "Alloc#3", "Alloc#4", "Write#2", "Write#3", "Copy#1"} {
 		for _, way := range []string{"refuse", "fail-before", "fail-after", "panic-before", "panic-after"} {
 			t.Run(call+" "+way, func(t *testing.T) {
 				f := opened(t, call+" "+way)
 				_, err := f.lane.Prepare(ctx, args)
 				if way == "refuse" {
 					require.ErrorIs(t, err, ErrPreparationRefused)
-					require.Equal(t, "idle", f.state("run", 0))
-					require.Equal(t, "0", f.fact("lane", 0, "runs"))
-					r, err := f.lane.Prepare(ctx, args)
-					require.NoError(t, err)
-					require.NoError(t, r.Finalize(ctx))
-					require.NoError(t, f.lane.Close(ctx))
-					return
+				} else {
+					// Its rollback answers with the attempt's own epoch (F68).
+					require.ErrorIs(t, err, ErrRunPreparationRefused)
 				}
-				require.ErrorIs(t, err, ErrPreparationAmbiguous)
-				require.Equal(t, "ambiguous", f.state("run", 0))
-				_, err = f.lane.Prepare(ctx, args)
-				require.ErrorIs(t, err, ErrAdmissionClosed)
-				require.ErrorIs(t, f.lane.Close(ctx), ErrUnproven)
+				require.Equal(t, "idle", f.state("run", 0))
+				require.Equal(t, "0", f.fact("lane", 0, "runs"))
+				r, err := f.lane.Prepare(ctx, args)
+				require.NoError(t, err)
+				require.NoError(t, r.Finalize(ctx))
+				require.NoError(t, f.lane.Close(ctx))
 			})
 		}
 	}
+}
+
+// A rollback that gives no evidence, or another attempt's, keeps everything
+// and closes admission for good (F67, F69).
+func TestRollbackWithoutEvidence(t *testing.T) {
+	for _, way := range []string{"refuse", "fail-before", "fail-after", "panic-before"} {
+		f := opened(t, "Copy#1 fail-before", "Free#1 "+way)
+		_, err := f.lane.Prepare(ctx, work)
+		require.ErrorIs(t, err, ErrPreparationAmbiguous, way)
+		require.Equal(t, "ambiguous", f.state("run", 0))
+		_, err = f.lane.Prepare(ctx, work)
+		require.ErrorIs(t, err, ErrAdmissionClosed)
+		require.ErrorIs(t, f.lane.Close(ctx), ErrUnproven)
+	}
+	for _, epoch := range []uint64{0, 99} {
+		f := opened(t)
+		s := f.stepping()
+		s.issue("prepare", "start", 1, 1, 0, 0)
+		s.settle("prepare", s.context())
+		s.next("prepare")
+		s.next("prepare")
+		s.settle("prepare", machine.Result{Outcome: machine.Failed})
+		require.Equal(t, machine.InFlight, s.next("prepare"))
+		s.settle("prepare", machine.Result{Value: epoch})
+		require.Equal(t, "ambiguous", s.state("run"), "a marker of epoch %d", epoch)
+	}
+}
+
+// A resource that is not to be had now is waited for, not failed (F70).
+func TestResourceWait(t *testing.T) {
+	f := opened(t, "Alloc#3 fail-before 207001", "Alloc#4 fail-before 207001")
+	r, err := f.lane.Prepare(ctx, work)
+	require.ErrorIs(t, err, ErrResourceWait)
+	require.Equal(t, "preparing", f.state("run", 0))
+	require.ErrorIs(t, r.Retry(ctx), ErrResourceWait)
+	require.NoError(t, r.Retry(ctx))
+	_, err = r.Launch(ctx)
+	require.NoError(t, err)
+	require.NoError(t, r.Wait(ctx))
+	require.NoError(t, r.Finalize(ctx))
+
+	f = opened(t, "Alloc#3 fail-before 207001")
+	r, err = f.lane.Prepare(ctx, work)
+	require.ErrorIs(t, err, ErrResourceWait)
+	require.ErrorIs(t, r.Abort(ctx), ErrRunPreparationRefused)
+	require.ErrorIs(t, r.Retry(ctx), ErrNotPrepared)
+	f.whole()
+	f.clean()
 }
 
 // The kernels are given the run's bytes, and a slot's blocks serve the next
@@ -219,7 +264,7 @@ func TestArguments(t *testing.T) {
 		require.NoError(t, r.Wait(ctx))
 		pinned, res := f.dev.Alloc(ctx, backend.PinnedMemory, uint64(n))
 		require.True(t, res.Ok())
-		require.True(t, f.dev.Copy(ctx, backend.Span{Mem: pinned, Size: uint64(n)}, backend.Span{Mem: seen[len(seen)-1], Size: uint64(n)}).Ok())
+		require.True(t, f.dev.Copy(ctx, backend.Span{Mem: pinned, Size: uint64(n)}, backend.Span{Mem: seen[len(seen)-1], Offset: ArgsOffset, Size: uint64(n)}).Ok())
 		got := make([]byte, n)
 		require.True(t, f.dev.Read(ctx, got, pinned, 0).Ok())
 		require.Equal(t, bytes.Repeat([]byte{byte(n)}, n), got)

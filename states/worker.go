@@ -1,0 +1,221 @@
+package states
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// WorkerConfig sets up a [ChipWorker].
+type WorkerConfig struct {
+	Config
+	// Mode is latched by Init, for good.
+	Mode Mode
+	// SDMA and Simulator select an owned device's extras; a borrowed
+	// initialisation rejects both (F49).
+	SDMA, Simulator bool
+	// NoAutomaticIDs says that the runtime lacks the optional registration
+	// entry: everything but automatic registration works (F82).
+	NoAutomaticIDs bool
+	// Budget bounds the bytes of all images and arguments that are live at a
+	// time; 0 is no bound. Owned and borrowed devices take it alike (F170).
+	Budget uint64
+}
+
+// ChipWorker is a [Lane] with the execution mode and the callables of its
+// native handle: what a host registers with, submits to and closes. All
+// methods are safe for concurrent use, as far as the Backend is, except that
+// the caller serialises Init and Close against everything else (F162).
+type ChipWorker struct {
+	*Lane
+	config WorkerConfig
+	mode   *ModeLatch
+
+	mu     sync.Mutex
+	images map[[sha256.Size]byte]uint64
+	used   uint64 // bytes against the budget
+}
+
+// Reasons of a worker.
+const (
+	// ErrOptions: an option that a borrowed initialisation rejects (F49).
+	ErrOptions machine.Reason = "a borrowed initialisation takes no SDMA and no simulator"
+	// ErrBudget: the byte budget is used up.
+	ErrBudget machine.Reason = "the byte budget is used up"
+	// ErrTransport: the transport does not permit kernel packets (F153).
+	ErrTransport machine.Reason = "the transport permits no kernel packets"
+	// ErrPacket: an invocation packet that was not validated (F147, F149).
+	ErrPacket machine.Reason = "the packet is not validated"
+	// ErrLent: orchestration still borrows the argument storage (F148).
+	ErrLent machine.Reason = "the argument storage is lent"
+)
+
+// NewChipWorker makes a worker that is not initialised. Errors: those of
+// [NewLane]; [ErrOptions]; [ErrModeUnclaimed] without a Mode.
+func NewChipWorker(c WorkerConfig) (*ChipWorker, error) {
+	if c.Borrowed && (c.SDMA || c.Simulator) {
+		return nil, ErrOptions
+	}
+	if c.Mode != Program && c.Mode != Kernel {
+		return nil, ErrModeUnclaimed
+	}
+	l, err := NewLane(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &ChipWorker{Lane: l, config: c, mode: l.Mode(), images: map[[sha256.Size]byte]uint64{}}, nil
+}
+
+// Init latches the mode and opens the lane. If it fails, what it made is given
+// back and Init may be tried again; if giving back fails too, cleanup is owed
+// and Init refuses (F64). A worker that was closed does not initialise again (F93).
+//
+// Errors: those of [Lane.Open]; [ErrModeLatched]; [ErrPhase].
+func (w *ChipWorker) Init(ctx context.Context) error {
+	if err := w.admit(); err != nil {
+		return err
+	}
+	if err := w.mode.Claim(w.config.Mode); err != nil {
+		return err
+	}
+	if err := w.mode.Begin(); err != nil {
+		return err
+	}
+	if err := w.Lane.Open(ctx); err != nil {
+		if ferr := w.mode.Fail(); ferr != nil {
+			return fmt.Errorf("%w; and the latch: %w", err, ferr)
+		}
+		return err
+	}
+	return w.mode.Succeed()
+}
+
+// Close unregisters nothing by itself: it clears the registry, closes the lane
+// and records in the latch whether everything was released. A rejected close
+// changed nothing; one that failed after its claim may be tried again.
+// Errors: those of [Lane.Close].
+func (w *ChipWorker) Close(ctx context.Context) error {
+	if err := w.Lane.Close(ctx); err != nil {
+		return err
+	}
+	m := w.at.registry
+	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("finalize")); err != nil {
+		return err
+	}
+	return w.mode.Finalise(true)
+}
+
+// NoCallable is the id that a failed registration answers with.
+const NoCallable = -1
+
+// Callable names one registration: an id alone does not, since ids are used again.
+type Callable struct {
+	// ID is the slot, 0 to [MaxCallables]-1, or [NoCallable].
+	ID int
+	// Occupancy is new for each registration of the slot (F146).
+	Occupancy uint64
+}
+
+// Register gives an image the first free id. Equal images get ids of their own
+// and share one copy on the device (F84, F85).
+//
+// Errors, with the id [NoCallable]: [ErrUnsupportedEntry]; [ErrInvalidState]
+// if every id is taken or the worker is not initialised; [ErrInvalidArgument]
+// for an empty image; [ErrBudget]; [ErrUpload];
+// [ErrExecutionContextRefused] and [ErrContextQuery] (retry); [ErrForeignProcess].
+func (w *ChipWorker) Register(ctx context.Context, image []byte) (Callable, error) {
+	return w.register(ctx, image, "register", func(id uint64) []uint64 {
+		return []uint64{uint64(w.process), id, machine.BoolWord(!w.config.NoAutomaticIDs)}
+	})
+}
+
+// RegisterAt gives an image this id. Errors: those of Register, and
+// [ErrInvalidArgument] if the id is taken or out of range (F81).
+func (w *ChipWorker) RegisterAt(ctx context.Context, id int, image []byte) (Callable, error) {
+	if id < 0 || id >= MaxCallables {
+		return Callable{ID: NoCallable}, fmt.Errorf("callable id %d: want 0 to %d: %w", id, MaxCallables-1, ErrInvalidArgument)
+	}
+	return w.register(ctx, image, "register_at", func(im uint64) []uint64 {
+		return []uint64{uint64(w.process), im, w.d.Ref(w.at.callable.ID(), id).Pack()}
+	})
+}
+
+func (w *ChipWorker) register(ctx context.Context, image []byte, event string, args func(uint64) []uint64) (Callable, error) {
+	none := Callable{ID: NoCallable}
+	if err := w.admit(); err != nil {
+		return none, err
+	}
+	id, err := w.image(image)
+	if err != nil {
+		return none, err
+	}
+	m := w.at.registry
+	reply, err := w.d.Fire(ctx, w.one(m), m.MustEvent(event), args(id)...)
+	if err != nil {
+		return none, err
+	}
+	c := none
+	w.d.View(func(world *machine.World) {
+		t := w.at.callable
+		for s := range world.Capacity(t.ID()) {
+			if v, _ := world.Fact(world.Ref(t.ID(), s), t.MustFact("occupancy")); v == reply.Value {
+				c = Callable{ID: s, Occupancy: v}
+			}
+		}
+	})
+	return c, nil
+}
+
+// image gives equal images equal identities. Zero is an empty image, which the
+// rules refuse.
+func (w *ChipWorker) image(b []byte) (uint64, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sum := sha256.Sum256(b)
+	if id, ok := w.images[sum]; ok {
+		return id, nil
+	}
+	if w.config.Budget > 0 && w.used+uint64(len(b)) > w.config.Budget {
+		return 0, ErrBudget
+	}
+	w.used += uint64(len(b))
+	id := uint64(len(w.images) + 1)
+	w.images[sum] = id
+	w.dev.addImage(id, b)
+	return id, nil
+}
+
+// Unregister frees an id. The caller has retired every user of it first, and
+// discards it (F87). Errors: [ErrInvalidArgument] for a callable that is not,
+// or no longer, registered; [ErrUpload] (it stays registered);
+// [ErrExecutionContextRefused] and [ErrContextQuery] (retry); [ErrForeignProcess].
+func (w *ChipWorker) Unregister(ctx context.Context, c Callable) error {
+	if err := w.admit(); err != nil {
+		return err
+	}
+	if c.ID < 0 || c.ID >= MaxCallables {
+		return fmt.Errorf("callable id %d: want 0 to %d: %w", c.ID, MaxCallables-1, ErrInvalidArgument)
+	}
+	m := w.at.registry
+	_, err := w.d.Fire(ctx, w.one(m), m.MustEvent("unregister"), uint64(w.process), w.d.Ref(w.at.callable.ID(), c.ID).Pack(), c.Occupancy)
+	return err
+}
+
+// Live reports whether the callable is registered under this occupancy. It
+// allocates nothing.
+func (w *ChipWorker) Live(c Callable) bool {
+	if c.ID < 0 || c.ID >= MaxCallables || c.Occupancy == 0 || w.admit() != nil {
+		return false
+	}
+	t := w.at.callable
+	ref := machine.Ref{Machine: t.ID(), Slot: uint16(c.ID)}
+	st, _, _ := w.d.State(ref)
+	v, _ := w.d.Fact(ref, w.at.occupancy)
+	return v == c.Occupancy && st == w.at.registered
+}

@@ -16,13 +16,18 @@ type Instance struct {
 	m   *Machine
 	ref Ref
 
-	// Solo: no log, and no row that is taken or waits while a command is in
-	// flight. Then the mark "in flight" excludes everyone else by itself, and
-	// one word is lock, mark and control state at once: state<<3 | look | waiters | busy.
+	// Solo: no row is taken or waits while a command is in flight. Then the
+	// mark "in flight" excludes everyone else by itself, and one word is lock,
+	// mark and control state at once: state<<3 | look | waiters | busy.
 	word    atomic.Uint32
 	perform PerformerFunc
 	bound   time.Duration
-	w       *World // its words hold the facts; only the owner of the busy bit reads it
+	// careful: every step goes through the world, because it is recorded or
+	// may have to be undone. Else the world holds the facts and no more.
+	careful bool
+	w       *World // only the owner of the busy bit reads it
+	sites   bool
+	flusher Flusher // nil if the recorder is none
 	f       frame
 	cmd     Command
 	done    bool // the command returned
@@ -74,8 +79,10 @@ func (r *Rules) NewInstance(c InstanceConfig) (*Instance, error) {
 		return nil, err
 	}
 	i := &Instance{m: m, ref: w.Ref(0, 0)}
-	if c.Recorder == nil && !c.Sites && m.soloable() {
+	if m.soloable() {
 		i.w, i.bound, i.perform = w, c.Bound, function(c.Performer)
+		i.careful, i.sites = m.careful || c.Recorder != nil, c.Sites
+		i.flusher, _ = c.Recorder.(Flusher)
 		if i.bound == 0 {
 			i.bound = 30 * time.Second
 		}
@@ -118,7 +125,7 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 	// the two atomic operations, each store and each call counts twice, since
 	// the second waits for all of them.
 	m := i.m
-	if m.careful || int(ev) >= len(m.argTy) || len(args) != len(m.argTy[ev]) {
+	if i.careful || int(ev) >= len(m.argTy) || len(args) != len(m.argTy[ev]) {
 		return i.slow(cc, ev, args)
 	}
 	old := i.word.Load()
@@ -282,17 +289,23 @@ func (i *Instance) arrive(r *row) (Reply, error) {
 	return reply, err
 }
 
-// whole takes the step through the world: for machines whose steps may have to
-// be undone, for bad arguments, and for whoever had to wait. The caller owns
-// the busy bit.
+// whole takes the step through the world: for careful instances, for bad
+// arguments, and for whoever had to wait. The caller owns the busy bit.
 func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply Reply, err error) {
 	w, b := i.w, i.w.base(0, 0)
-	state := i.State()
-	if !i.m.careful {
+	state := StateID(i.word.Load() >> soloShift)
+	if !i.careful {
 		w.words[b] = header{state: state}.pack()
 	}
-	defer func() { i.release(unpackHeader(w.words[b]).state) }()
+	defer func() {
+		i.release(unpackHeader(w.words[b]).state)
+		i.flush()
+	}()
+	if i.sites {
+		w.site = callSite()
+	}
 	s := w.Issue(i.ref, ev, args...)
+	w.site = 0
 	switch s.Status {
 	case StepRefused:
 		return Reply{State: state, Row: s.Row}, w.refusalError(s)
@@ -302,6 +315,7 @@ func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply R
 	var caught any
 	if s.Status == InFlight {
 		i.cmd = s.Command
+		i.flush() // a crash from here on finds the issue on record
 		caught = i.answer(cc)
 		if s = w.Settle(i.ref, i.f.res); s.Status != Accepted {
 			// A hole: there is no way on, and the answer stays due.
@@ -313,6 +327,12 @@ func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply R
 		err = &FailureError{rules: w.rules, Ref: i.ref, State: s.State, Event: ev, Reason: s.Reason, Code: s.Code, Panic: caught, row: s.Row}
 	}
 	return reply, err
+}
+
+func (i *Instance) flush() {
+	if i.flusher != nil {
+		i.flusher.Flush()
+	}
 }
 
 // answer performs a command that the world has in flight; its answer goes to i.f.res.
@@ -479,7 +499,7 @@ func (i *Instance) peek() (state StateID, ok bool) {
 		}
 		if i.word.CompareAndSwap(old, old|soloBusy|soloLook) {
 			state = StateID(old >> soloShift)
-			if !i.m.careful {
+			if !i.careful {
 				i.w.words[i.w.base(0, 0)] = header{state: state}.pack()
 			}
 			return state, true

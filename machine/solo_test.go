@@ -50,17 +50,38 @@ type turner func(ctx context.Context, c *machine.Command) machine.Result
 
 func (t turner) Perform(ctx context.Context, c *machine.Command) machine.Result { return t(ctx, c) }
 
-func newValve(t *testing.T, p machine.Performer) (*machine.Instance, *machine.Machine) {
+func newValve(t *testing.T, rec machine.Recorder, p machine.Performer) (*machine.Instance, *machine.Machine) {
 	t.Helper()
-	i, err := machine.MustCompile(valve()).NewInstance(machine.InstanceConfig{Performer: p})
+	i, err := machine.MustCompile(valve()).NewInstance(machine.InstanceConfig{Performer: p, Recorder: rec})
 	require.NoError(t, err)
 	return i, i.Machine()
 }
 
-func TestInstanceArgumentsAndReplies(t *testing.T) {
+// An instance alone takes its steps by itself or, if they are recorded, through
+// its world. Both must do the same.
+func TestInstance(t *testing.T) {
+	for name, test := range map[string]func(*testing.T, machine.Recorder){
+		"arguments and replies":    instanceArgumentsAndReplies,
+		"bad ends":                 instanceBadEnds,
+		"goexit":                   instanceGoexit,
+		"reentry":                  instanceReentry,
+		"reentry past its context": instanceReentryPastItsContext,
+		"waiters":                  instanceWaiters,
+		"any context":              instanceAnyContext,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, nil) })
+		t.Run(name+" on record", func(t *testing.T) {
+			var l log
+			test(t, &l)
+			require.NotEmpty(t, l.records)
+		})
+	}
+}
+
+func instanceArgumentsAndReplies(t *testing.T, rec machine.Recorder) {
 	var got []machine.Command
 	answer := machine.Result{Codes: machine.Codes{Code: 7}, Value: 9}
-	i, m := newValve(t, turner(func(_ context.Context, c *machine.Command) machine.Result {
+	i, m := newValve(t, rec, turner(func(_ context.Context, c *machine.Command) machine.Result {
 		got = append(got, *c)
 		return answer
 	}))
@@ -153,7 +174,7 @@ func TestInstanceRefusesAsTheWorldDoes(t *testing.T) {
 	}
 }
 
-func TestInstanceBadEnds(t *testing.T) {
+func instanceBadEnds(t *testing.T, rec machine.Recorder) {
 	for name, x := range map[string]struct {
 		end   func() machine.Result
 		state string
@@ -166,7 +187,7 @@ func TestInstanceBadEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := x.end
-			i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result { return end() }))
+			i, m := newValve(t, rec, turner(func(context.Context, *machine.Command) machine.Result { return end() }))
 			r, err := i.Fire(context.Background(), m.MustEvent("open"), 1)
 			var failure *machine.FailureError
 			require.ErrorAs(t, err, &failure)
@@ -190,10 +211,10 @@ func TestInstanceBadEnds(t *testing.T) {
 	}
 }
 
-func TestInstanceGoexit(t *testing.T) {
+func instanceGoexit(t *testing.T, rec machine.Recorder) {
 	for _, event := range []string{"open", "shut"} { // a target with changes, and a bare one
 		exit := false
-		i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result {
+		i, m := newValve(t, rec, turner(func(context.Context, *machine.Command) machine.Result {
 			if exit {
 				runtime.Goexit()
 			}
@@ -221,13 +242,13 @@ func TestInstanceGoexit(t *testing.T) {
 	}
 }
 
-func TestInstanceReentry(t *testing.T) {
+func instanceReentry(t *testing.T, rec machine.Recorder) {
 	synctest.Test(t, func(t *testing.T) {
 		var i *machine.Instance
 		var m *machine.Machine
 		var inside, derived, leaked error
 		var kept context.Context
-		i, m = newValve(t, turner(func(ctx context.Context, _ *machine.Command) machine.Result {
+		i, m = newValve(t, rec, turner(func(ctx context.Context, _ *machine.Command) machine.Result {
 			kept = ctx
 			_, inside = i.Fire(ctx, m.MustEvent("shut"))
 			child, cancel := context.WithCancel(ctx)
@@ -246,12 +267,12 @@ func TestInstanceReentry(t *testing.T) {
 }
 
 // Past its context, firing from inside a command is a wait that the bound ends.
-func TestInstanceReentryPastItsContext(t *testing.T) {
+func instanceReentryPastItsContext(t *testing.T, rec machine.Recorder) {
 	synctest.Test(t, func(t *testing.T) {
 		var i *machine.Instance
 		var m *machine.Machine
 		var inside error
-		i, m = newValve(t, turner(func(context.Context, *machine.Command) machine.Result {
+		i, m = newValve(t, rec, turner(func(context.Context, *machine.Command) machine.Result {
 			_, inside = i.Fire(context.Background(), m.MustEvent("shut"))
 			return machine.Result{}
 		}))
@@ -262,10 +283,10 @@ func TestInstanceReentryPastItsContext(t *testing.T) {
 	})
 }
 
-func TestInstanceWaiters(t *testing.T) {
+func instanceWaiters(t *testing.T, rec machine.Recorder) {
 	synctest.Test(t, func(t *testing.T) {
 		hold, holding := make(chan struct{}), make(chan struct{})
-		i, m := newValve(t, turner(func(_ context.Context, c *machine.Command) machine.Result {
+		i, m := newValve(t, rec, turner(func(_ context.Context, c *machine.Command) machine.Result {
 			if c.Args[0] == 1 {
 				close(holding)
 				<-hold
@@ -309,8 +330,8 @@ type uncomparable struct {
 	bag any
 }
 
-func TestInstanceAnyContext(t *testing.T) {
-	i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} }))
+func instanceAnyContext(t *testing.T, rec machine.Recorder) {
+	i, m := newValve(t, rec, turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} }))
 	for range 2 {
 		for _, ctx := range []context.Context{
 			uncomparable{context.Background(), []int{1}}, uncomparable{context.Background(), 1}, context.Background(),
@@ -324,7 +345,7 @@ func TestInstanceAnyContext(t *testing.T) {
 }
 
 func TestInstanceAllocatesNothing(t *testing.T) {
-	i, m := newValve(t, turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} }))
+	i, m := newValve(t, nil, turner(func(context.Context, *machine.Command) machine.Result { return machine.Result{} }))
 	ctx := context.Background()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		_, err1 := i.Fire(ctx, m.MustEvent("open"), 1)

@@ -96,3 +96,26 @@ func TestRefPastTheWorldNamesNothing(t *testing.T) {
 	err := l.refuses(u, "look")
 	assert.Equal(t, machine.ByJoint, err.Kind)
 }
+
+// A ref whose occupancy ended reads as nothing, not as its successor.
+func TestViewThroughAStaleRef(t *testing.T) {
+	l := newLane(t, machine.Config{Pools: map[string]int{"p": 1, "q": 2}}, pairWithEnds()...)
+	u, large := l.ref("user", 0), l.ref("large", 1)
+	l.takes(u, "use", large.Pack())
+	l.takes(u, "look") // touches it
+	guards := func() int {
+		s := l.issue(u, "look")
+		n := 0
+		for said := s.Said; said != 0; said >>= 1 {
+			n++
+		}
+		return n
+	}
+	assert.Zero(t, guards(), "r.c holds")
+	l.takes(large, "end")
+	assert.Zero(t, guards(), "also of one that is over")
+	l.Drop(large)
+	assert.Equal(t, 1, guards(), "the one that r names is gone")
+	l.takes(l.ref("large", 1), "touch")
+	assert.Equal(t, 1, guards(), "its successor is another")
+}

@@ -177,7 +177,7 @@ func TestZeroIdentity(t *testing.T) {
 		id := []uint64{7, 7, 7}
 		id[i] = 0
 		require.ErrorIs(t, f.fire("fence", 0, "arm", id...), ErrZeroIdentity)
-		require.ErrorIs(t, f.fire("run", 0, "begin", id...), ErrZeroIdentity)
+		require.ErrorIs(t, f.fire("run", 0, "begin", append(id, 0, 0)...), ErrZeroIdentity)
 	}
 	require.Equal(t, "bare", f.state("fence", 0))
 	require.Equal(t, "idle", f.state("run", 0))
@@ -234,7 +234,7 @@ func TestUnpreparedRunForgetsItself(t *testing.T) {
 
 // A launch that submitted nothing releases the streams and keeps its code.
 func TestUnstartedRunKeepsItsCode(t *testing.T) {
-	f := opened(t, "SubmitAICore#1 refuse 4242")
+	f := warm(t, "SubmitAICore#1 refuse 4242")
 	r := f.prepare()
 	require.ErrorIs(t, second(r.Launch(ctx)), ErrNotStarted)
 	require.Equal(t, "4242", f.fact("run", 0, "rc"))

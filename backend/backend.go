@@ -10,8 +10,6 @@ package backend
 import (
 	"context"
 	"time"
-
-	"github.com/runfence/runfence/machine"
 )
 
 // Handles are opaque to everyone but the backend that minted them. The zero
@@ -82,7 +80,7 @@ const (
 // Result is how a call ended. The zero Result is a success that reported no error.
 type Result struct {
 	// Outcome is the class the rules branch on.
-	Outcome machine.Outcome
+	Outcome Outcome
 	// Code is the raw return code; zero if the call returned success.
 	Code Code
 	// LastError is the calling thread's last error, read right after the call
@@ -96,7 +94,7 @@ type Result struct {
 }
 
 // Ok reports whether the call returned success.
-func (r Result) Ok() bool { return r.Outcome == machine.OK }
+func (r Result) Ok() bool { return r.Outcome == OK }
 
 // Launch describes one kernel submission.
 type Launch struct {

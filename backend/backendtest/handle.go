@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Handles: zero, destroyed, made up.
@@ -50,7 +49,7 @@ func handleTests() []test {
 		{"handle/a kernel that does not exist is rejected", nil, func(b *bench) {
 			for _, k := range []backend.Kernel{0, 1 << 40} {
 				r := b.Backend.Submit(b.ctx, b.coreS, b.launch(backend.AICore, k))
-				b.ends(machine.Failed, backend.InvalidParam, r)
+				b.ends(backend.Failed, backend.InvalidParam, r)
 				require.False(b, r.Accepted)
 			}
 			require.Equal(b, backend.Complete, b.streamStatus(b.coreS))
@@ -58,7 +57,7 @@ func handleTests() []test {
 		{"handle/an AICore kernel needs a block", nil, func(b *bench) {
 			l := b.launch(backend.AICore, b.Kernels.Core)
 			l.Blocks = 0
-			b.ends(machine.Failed, backend.InvalidParam, b.Backend.Submit(b.ctx, b.coreS, l))
+			b.ends(backend.Failed, backend.InvalidParam, b.Backend.Submit(b.ctx, b.coreS, l))
 		}},
 	}
 }
@@ -69,7 +68,7 @@ func (b *bench) refusesAll(s backend.Stream, e backend.Event, m backend.Memory) 
 	x := b.Backend
 	no := func(r backend.Result) {
 		b.Helper()
-		b.ends(machine.Refused, backend.InvalidHandle, r)
+		b.ends(backend.Refused, backend.InvalidHandle, r)
 		require.False(b, r.Accepted)
 	}
 	no(x.DestroyStream(b.ctx, s))

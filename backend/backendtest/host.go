@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // The caller's side: patience, contexts, capture, notices.
@@ -16,13 +15,13 @@ func hostTests() []test {
 			gone, cancel := context.WithCancel(b.ctx)
 			cancel()
 			r := b.Backend.RecordEvent(gone, b.coreE, b.coreS)
-			require.Equal(b, machine.Refused, r.Outcome)
+			require.Equal(b, backend.Refused, r.Outcome)
 			require.Equal(b, backend.Success, r.Code, "no call was made, so none returned a code")
 			require.False(b, r.Accepted)
 			b.Pause()
 			require.Equal(b, backend.NotReady, b.eventStatus(b.coreE))
 			s, r := b.Backend.CreateStream(gone)
-			require.Equal(b, machine.Refused, r.Outcome)
+			require.Equal(b, backend.Refused, r.Outcome)
 			require.Zero(b, s)
 		}},
 		{"context/is current and stays the same", nil, func(b *bench) {
@@ -146,8 +145,8 @@ func (b *bench) entersNothing(c backend.Code) {
 	x := b.Backend
 	no := func(r backend.Result) {
 		b.Helper()
-		if r.Outcome != machine.Refused {
-			b.ends(machine.Failed, c, r)
+		if r.Outcome != backend.Refused {
+			b.ends(backend.Failed, c, r)
 		}
 		require.Equal(b, c, r.Code)
 		require.False(b, r.Accepted)

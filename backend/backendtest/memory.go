@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Memory, copies, and frees that drain nothing.
@@ -36,7 +35,7 @@ func memoryTests() []test {
 		{"memory/ranges outside of an allocation are rejected", nil, func(b *bench) {
 			bad := func(r backend.Result) {
 				b.Helper()
-				b.ends(machine.Failed, backend.InvalidParam, r)
+				b.ends(backend.Failed, backend.InvalidParam, r)
 				require.False(b, r.Accepted)
 			}
 			for _, s := range []backend.Span{
@@ -58,18 +57,18 @@ func memoryTests() []test {
 			require.Equal(b, backend.Complete, b.streamStatus(b.coreS))
 		}},
 		{"memory/the host reaches pinned memory only", nil, func(b *bench) {
-			b.ends(machine.Failed, backend.InvalidParam, b.Backend.Write(b.ctx, b.args, 0, []byte{1}))
-			b.ends(machine.Failed, backend.InvalidParam, b.Backend.Read(b.ctx, make([]byte, 1), b.args, 0))
+			b.ends(backend.Failed, backend.InvalidParam, b.Backend.Write(b.ctx, b.args, 0, []byte{1}))
+			b.ends(backend.Failed, backend.InvalidParam, b.Backend.Read(b.ctx, make([]byte, 1), b.args, 0))
 		}},
 		{"memory/an empty allocation is rejected", nil, func(b *bench) {
 			m, r := b.Backend.Alloc(b.ctx, backend.DeviceMemory, 0)
-			b.ends(machine.Failed, backend.InvalidParam, r)
+			b.ends(backend.Failed, backend.InvalidParam, r)
 			require.Zero(b, m)
 		}},
 		{"memory/runs out", []Capability{CanExhaust}, func(b *bench) {
 			for _, p := range []backend.Place{backend.DeviceMemory, backend.PinnedMemory} {
 				m, r := b.Backend.Alloc(b.ctx, p, b.TooMuch)
-				b.ends(machine.Failed, backend.OutOfMemory, r)
+				b.ends(backend.Failed, backend.OutOfMemory, r)
 				require.Zero(b, m)
 			}
 			b.alloc(backend.DeviceMemory, ArgsSize)

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Order within a stream, between streams, and between the two kernels.
@@ -102,7 +101,7 @@ func orderTests() []test {
 		{"handshake/the AICPU kernel spins for the AICore kernel", nil, func(b *bench) {
 			b.submit(b.cpuS, backend.AICPU, b.Kernels.CPU)
 			b.record(b.cpuE, b.cpuS)
-			b.ends(machine.TimedOut, backend.EventSyncTimeout, b.Backend.WaitEvent(b.ctx, b.cpuE, b.Short))
+			b.ends(backend.TimedOut, backend.EventSyncTimeout, b.Backend.WaitEvent(b.ctx, b.cpuE, b.Short))
 			b.submit(b.coreS, backend.AICore, b.Kernels.Core)
 			b.record(b.coreE, b.coreS)
 			b.finishRun()
@@ -110,7 +109,7 @@ func orderTests() []test {
 		{"handshake/waiting for AICore before the AICPU submission is in vain", []Capability{CanSpin}, func(b *bench) {
 			b.submit(b.coreS, backend.AICore, b.Kernels.SpinCore)
 			b.record(b.coreE, b.coreS)
-			b.ends(machine.TimedOut, backend.EventSyncTimeout, b.Backend.WaitEvent(b.ctx, b.coreE, b.Timeout))
+			b.ends(backend.TimedOut, backend.EventSyncTimeout, b.Backend.WaitEvent(b.ctx, b.coreE, b.Timeout))
 			require.Equal(b, backend.NotReady, b.eventStatus(b.coreE))
 			b.submit(b.cpuS, backend.AICPU, b.Kernels.CPU)
 			b.record(b.cpuE, b.cpuS)
@@ -148,7 +147,7 @@ func orderTests() []test {
 				require.True(b, b.holds(mark, 5), "there was no edge")
 				return
 			}
-			b.ends(machine.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, third, b.Timeout))
+			b.ends(backend.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, third, b.Timeout))
 			require.True(b, b.holds(mark, 0))
 			b.record(e, b.coreS)
 			b.ok(b.Backend.SynchronizeStream(b.ctx, third, b.Timeout))
@@ -166,7 +165,7 @@ func (b *bench) forkBehind() {
 	b.record(fork, b.cpuS)
 	b.wait(b.coreS, fork)
 	b.submit(b.coreS, backend.AICore, b.Kernels.Core)
-	b.ends(machine.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, b.coreS, b.Timeout))
+	b.ends(backend.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, b.coreS, b.Timeout))
 	require.Equal(b, backend.NotReady, b.eventStatus(fork))
 	require.Equal(b, backend.NotReady, b.streamStatus(b.cpuS))
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Reset: only a confirmed one is a proof.
@@ -21,13 +20,13 @@ func resetTests() []test {
 			}
 			require.True(b, b.holds(mark, 0), "nothing earlier touches memory any more")
 			_, r = b.Backend.QueryEvent(b.ctx, b.cpuE)
-			b.ends(machine.Refused, backend.InvalidHandle, r)
+			b.ends(backend.Refused, backend.InvalidHandle, r)
 			b.ok(b.Backend.Free(b.ctx, mark))
 		}},
 		{"reset/confirmed clears a circle and a sticky error", []Capability{CanReset, CanFatal}, func(b *bench) {
 			b.launchRun(b.Kernels.Core, b.Kernels.FatalCPU)
 			b.finishRun()
-			b.ends(machine.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
+			b.ends(backend.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
 			b.coreS, b.cpuS = b.stream(), b.stream()
 			b.coreE, b.cpuE = b.event(), b.event()
 			fork := b.event()

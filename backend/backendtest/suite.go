@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // test is one subtest of the suite.
@@ -104,16 +103,16 @@ func (b *bench) alloc(p backend.Place, size uint64) backend.Memory {
 
 func (b *bench) ok(r backend.Result) {
 	b.Helper()
-	require.Equal(b, machine.OK, r.Outcome, "code %v", r.Code)
+	require.Equal(b, backend.OK, r.Outcome, "code %v", r.Code)
 	require.Equal(b, backend.Success, r.Code)
 }
 
 // ends checks outcome and code, and that the last error is that of this call.
-func (b *bench) ends(o machine.Outcome, c backend.Code, r backend.Result) {
+func (b *bench) ends(o backend.Outcome, c backend.Code, r backend.Result) {
 	b.Helper()
 	require.Equal(b, o, r.Outcome, "code %v", r.Code)
 	require.Equal(b, c, r.Code)
-	if o != machine.Refused {
+	if o != backend.Refused {
 		require.Equal(b, c, r.LastError, "the last error is read in the same breath")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // The measured table (F102): a run whose AICPU kernel returns a fatal status.
@@ -32,7 +31,7 @@ func tableTests() []test {
 		{"table/synchronize with timeout 0 returns 107000", need, func(b *bench) {
 			fatal(b)
 			b.finishRun()
-			b.ends(machine.Failed, backend.InvalidParam, b.Backend.SynchronizeStream(b.ctx, b.cpuS, 0))
+			b.ends(backend.Failed, backend.InvalidParam, b.Backend.SynchronizeStream(b.ctx, b.cpuS, 0))
 			st, r := b.Backend.QueryStream(b.ctx, b.cpuS)
 			require.True(b, r.Ok(), "a rejected synchronize materialises nothing")
 			require.Equal(b, backend.Complete, st)
@@ -41,7 +40,7 @@ func tableTests() []test {
 			fatal(b)
 			b.finishRun()
 			r := b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout)
-			require.Equal(b, machine.Failed, r.Outcome)
+			require.Equal(b, backend.Failed, r.Outcome)
 			require.Equal(b, backend.AICPUException, r.Code)
 		}},
 		{"table/last error is 507018 after it", need, func(b *bench) {
@@ -54,27 +53,27 @@ func tableTests() []test {
 			fatal(b)
 			b.finishRun()
 			require.Equal(b, backend.Complete, b.streamStatus(b.cpuS), "not materialised yet")
-			b.ends(machine.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
+			b.ends(backend.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
 			for range 3 {
 				_, r := b.Backend.QueryStream(b.ctx, b.cpuS)
-				b.ends(machine.Failed, backend.AICPUException, r)
-				b.ends(machine.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
+				b.ends(backend.Failed, backend.AICPUException, r)
+				b.ends(backend.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
 			}
 		}},
 		{"fault/stays on its own stream", need, func(b *bench) {
 			fatal(b)
 			b.finishRun()
-			b.ends(machine.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
+			b.ends(backend.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
 			require.Equal(b, backend.Complete, b.streamStatus(b.coreS))
 			r := b.Backend.SynchronizeStream(b.ctx, b.coreS, b.Timeout)
-			require.Equal(b, machine.OK, r.Outcome)
+			require.Equal(b, backend.OK, r.Outcome)
 		}},
 		{"fault/of a successor is reported by the predecessor's synchronize", need, func(b *bench) {
 			b.launchRun(b.Kernels.Core, b.Kernels.CPU)
 			b.submit(b.coreS, backend.AICore, b.Kernels.Core)
 			b.submit(b.cpuS, backend.AICPU, b.Kernels.FatalCPU)
 			b.finishRun()
-			b.ends(machine.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
+			b.ends(backend.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
 		}},
 		{"fault/does not hinder the work behind it", need, func(b *bench) {
 			fatal(b)

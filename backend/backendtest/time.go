@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Events over time, and what a timeout does not prove.
@@ -62,8 +61,8 @@ func timeTests() []test {
 			b.launchRun(b.Kernels.Core, b.Kernels.CPU)
 			b.finishRun()
 			for _, d := range []time.Duration{0, -1, -time.Second, math.MinInt64} {
-				b.ends(machine.Failed, backend.InvalidParam, b.Backend.WaitEvent(b.ctx, b.cpuE, d))
-				b.ends(machine.Failed, backend.InvalidParam, b.Backend.SynchronizeStream(b.ctx, b.cpuS, d))
+				b.ends(backend.Failed, backend.InvalidParam, b.Backend.WaitEvent(b.ctx, b.cpuE, d))
+				b.ends(backend.Failed, backend.InvalidParam, b.Backend.SynchronizeStream(b.ctx, b.cpuS, d))
 			}
 		}},
 		{"timeout/may be longer than any clock", nil, func(b *bench) {
@@ -74,7 +73,7 @@ func timeTests() []test {
 		{"timeout/proves nothing: the work goes on and writes", nil, func(b *bench) {
 			b.launchRun(b.Kernels.Core, b.Kernels.SlowCPU)
 			mark := b.queueMark(b.cpuS, 3)
-			b.ends(machine.TimedOut, backend.EventSyncTimeout, b.Backend.WaitEvent(b.ctx, b.cpuE, b.Short))
+			b.ends(backend.TimedOut, backend.EventSyncTimeout, b.Backend.WaitEvent(b.ctx, b.cpuE, b.Short))
 			require.True(b, b.holds(mark, 0))
 			require.Equal(b, backend.NotReady, b.eventStatus(b.cpuE))
 			b.ok(b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
@@ -83,7 +82,7 @@ func timeTests() []test {
 		}},
 		{"timeout/of a synchronize has a code of its own and changes nothing", nil, func(b *bench) {
 			b.launchRun(b.Kernels.Core, b.Kernels.SlowCPU)
-			b.ends(machine.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Short))
+			b.ends(backend.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Short))
 			st, r := b.Backend.QueryStream(b.ctx, b.cpuS)
 			require.True(b, r.Ok())
 			require.Equal(b, backend.NotReady, st)
@@ -96,10 +95,10 @@ func timeTests() []test {
 			b.ok(b.Backend.WaitEvent(b.ctx, b.cpuE, b.Timeout))
 			b.submit(b.coreS, backend.AICore, b.Kernels.Core)
 			b.submit(b.cpuS, backend.AICPU, b.Kernels.SlowCPU)
-			b.ends(machine.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Short))
+			b.ends(backend.TimedOut, backend.StreamSyncTimeout, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Short))
 			_, r := b.Backend.QueryStream(b.ctx, b.cpuS)
 			require.True(b, r.Ok(), "the fault is still invisible")
-			b.ends(machine.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
+			b.ends(backend.Failed, backend.AICPUException, b.Backend.SynchronizeStream(b.ctx, b.cpuS, b.Timeout))
 		}},
 	}
 }

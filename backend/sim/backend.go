@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 var _ backend.Backend = (*Device)(nil)
@@ -13,7 +12,7 @@ var _ backend.Backend = (*Device)(nil)
 // do carries out one call unless its caller's patience has already ended.
 func (d *Device) do(ctx context.Context, op *Op) Answer {
 	if ctx != nil && ctx.Err() != nil {
-		return Answer{Result: backend.Result{Outcome: machine.Refused, LastError: d.threads[d.thread].lastError}}
+		return Answer{Result: backend.Result{Outcome: backend.Refused, LastError: d.threads[d.thread].lastError}}
 	}
 	return d.run(op)
 }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // enter makes the checks that the device makes before it looks at a call's
@@ -225,7 +224,7 @@ func expiredCode(k OpKind) backend.Code {
 }
 
 func expired(k OpKind) Answer {
-	return Answer{Result: backend.Result{Outcome: machine.TimedOut, Code: expiredCode(k)}}
+	return Answer{Result: backend.Result{Outcome: backend.TimedOut, Code: expiredCode(k)}}
 }
 
 // leave makes an answer what the caller sees: the thread's last error changes
@@ -233,7 +232,7 @@ func expired(k OpKind) Answer {
 // same breath.
 func (d *Device) leave(op *Op, a *Answer) {
 	t := &d.threads[d.thread]
-	if a.Code != backend.Success && (a.Outcome == machine.Failed || a.Outcome == machine.TimedOut) {
+	if a.Code != backend.Success && (a.Outcome == backend.Failed || a.Outcome == backend.TimedOut) {
 		t.lastError = a.Code
 	}
 	a.LastError = t.lastError

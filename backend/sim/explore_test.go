@@ -12,7 +12,6 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
-	"github.com/runfence/runfence/machine"
 )
 
 // walk visits every state of a device that choices lead to, and calls see for
@@ -195,7 +194,7 @@ func TestABudgetRunsOut(t *testing.T) {
 	require.NoError(t, d.Apply(sim.Choice{Kind: sim.ChooseFail, Target: uint64(first), Code: backend.DriverInternalError}))
 	a, ok := d.Result(first)
 	require.True(t, ok)
-	require.Equal(t, backend.Result{Outcome: machine.Failed, Code: backend.DriverInternalError, LastError: backend.DriverInternalError}, a.Result)
+	require.Equal(t, backend.Result{Outcome: backend.Failed, Code: backend.DriverInternalError, LastError: backend.DriverInternalError}, a.Result)
 	require.NotContains(t, text(d.Choices(nil)), "fail "+second.String()+" 507000")
 	err := d.Apply(sim.Choice{Kind: sim.ChooseFail, Target: uint64(second), Code: backend.InternalError})
 	require.ErrorIs(t, err, sim.ErrNotOffered)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
-	"github.com/runfence/runfence/machine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -192,7 +191,7 @@ func TestAWaitExpiresWhenNothingElseCanHappen(t *testing.T) {
 	defer a.Leave()
 	require.True(t, a.Submit(ctx, r.cpuS, r.cpu).Ok()) // its partner never comes
 	res := a.SynchronizeStream(ctx, r.cpuS, time.Hour)
-	require.Equal(t, machine.TimedOut, res.Outcome)
+	require.Equal(t, backend.TimedOut, res.Outcome)
 	require.Equal(t, backend.StreamSyncTimeout, res.Code)
 	h.Inspect(func(d *sim.Device) {
 		require.Equal(t, time.Hour, d.Now())
@@ -239,7 +238,7 @@ func TestCallersAreThreads(t *testing.T) {
 	require.NotZero(t, x, "and has the device's context again")
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
-	require.Equal(t, machine.Refused, a.RecordEvent(gone, r.coreE, r.coreS).Outcome)
+	require.Equal(t, backend.Refused, a.RecordEvent(gone, r.coreE, r.coreS).Outcome)
 	a.Leave()
 	again.Leave()
 	_, err := h.Replay()

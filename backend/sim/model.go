@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Ticket names a call that was begun. Zero names none.
@@ -335,7 +334,7 @@ func (d *Device) takeEffect(k *call) {
 	k.phase, k.hang = callWaiting, k.strike.call == Hang
 }
 
-func panicked() Answer { return Answer{Result: backend.Result{Outcome: machine.Panicked}} }
+func panicked() Answer { return Answer{Result: backend.Result{Outcome: backend.Panicked}} }
 
 // due returns when a choice is due: the present for what needs no time, never
 // for a fault, which no clock decides.

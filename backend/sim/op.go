@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // OpKind names a call of [backend.Backend].
@@ -157,9 +156,9 @@ type Answer struct {
 }
 
 func refused(c backend.Code) Answer {
-	return Answer{Result: backend.Result{Outcome: machine.Refused, Code: c}}
+	return Answer{Result: backend.Result{Outcome: backend.Refused, Code: c}}
 }
 
 func failed(c backend.Code) Answer {
-	return Answer{Result: backend.Result{Outcome: machine.Failed, Code: c}}
+	return Answer{Result: backend.Result{Outcome: backend.Failed, Code: c}}
 }

@@ -2,10 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"github.com/runfence/runfence/backend"
 	"math/rand/v2"
 	"time"
-
-	"github.com/runfence/runfence/machine"
 )
 
 // Policy picks among what may happen next, while a call of the backend face is
@@ -163,7 +162,7 @@ func (d *Device) chosen(op *Op) Answer {
 		if c := &d.calls[indexOf(uint64(t))]; c.phase == callDone {
 			took := c.strike.call == PanicAfter
 			a, _ := d.Take(t)
-			if a.Outcome == machine.Panicked {
+			if a.Outcome == backend.Panicked {
 				panic(&Panic{Op: op.Kind, Took: took})
 			}
 			return a

@@ -9,7 +9,6 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
-	"github.com/runfence/runfence/machine"
 )
 
 // The measured table (F102), call by call, on one run whose AICPU kernel
@@ -31,7 +30,7 @@ func TestMeasuredTable(t *testing.T) {
 		require.Equal(t, backend.Result{}, res, "nor is there a last error before a synchronize")
 	}
 	require.Equal(t, backend.InvalidParam, d.SynchronizeStream(ctx, r.cpuS, 0).Code)
-	want := backend.Result{Outcome: machine.Failed, Code: backend.AICPUException, LastError: backend.AICPUException}
+	want := backend.Result{Outcome: backend.Failed, Code: backend.AICPUException, LastError: backend.AICPUException}
 	require.Equal(t, want, d.SynchronizeStream(ctx, r.cpuS, time.Second))
 	_, res := d.QueryStream(ctx, r.coreS)
 	require.Equal(t, backend.Result{LastError: backend.AICPUException}, res)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // TraceKind says what a [TraceEvent] reports.
@@ -51,7 +50,7 @@ type TraceEvent struct {
 	Kind      TraceKind
 	Thread    int             // the host thread of a call
 	Op        OpKind          // TraceCall, TraceReturn; TraceViolation: the call that did it
-	Outcome   machine.Outcome // TraceReturn
+	Outcome   backend.Outcome // TraceReturn
 	Status    backend.Status  // TraceReturn of a query
 	Code      backend.Code    // TraceReturn, TraceDone, TraceNotice
 	Entry     EntryKind       // device events
@@ -89,7 +88,7 @@ func (t TraceEvent) String() string {
 	}
 	if t.Kind == TraceReturn {
 		b.WriteString(" " + t.Outcome.String())
-		if t.Op.query() && t.Outcome == machine.OK {
+		if t.Op.query() && t.Outcome == backend.OK {
 			b.WriteString(" " + t.Status.String())
 		}
 	}

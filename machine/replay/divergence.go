@@ -175,7 +175,7 @@ func (p *player) diverged(w *world, r *machine.Record, reason string) *Divergenc
 		d.Replayed, d.parent = &replayed, replayed.Parent
 		d.involve = []machine.Ref{w.made[0].Ref}
 	}
-	d.Before = w.stateBefore(midway || w.failed)
+	d.Before = w.stateBefore(midway || w.panicked)
 	return d
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"strings"
 	"testing"
 
@@ -494,46 +493,53 @@ func TestChainOfCauses(t *testing.T) {
 
 // Causes among records that the log has as a repeat.
 func TestChainThroughRepeats(t *testing.T) {
-	rules := compiled(t, chained())
+	changed := false
+	rules := compiled(t, &machine.Definition{
+		Name: "loop", States: []machine.State{{Name: "on"}},
+		Events: []machine.Event{{Name: "start"}, {Name: "a"}, {Name: "b"}},
+		Facts:  []machine.Fact{fact("n", "int 100")},
+		Rows: []machine.Row{
+			{ID: "start", From: "on", Event: "start", Then: []machine.Target{{Emit: []string{"self.a()"}}}},
+			{ID: "a", From: "on", Event: "a", Then: []machine.Target{{Emit: []string{"self.b()"}}}},
+			{ID: "b", From: "on", Event: "b", Then: []machine.Target{{Do: "n++"}}, GuardFunc: func(f machine.Facts) bool { return !changed || f[0] < 5 }},
+			{ID: "b-else", From: "on", Event: "b", Guard: "else", Refuse: "enough"},
+		},
+	})
 	var b bytes.Buffer
 	w, err := translog.NewWriter(&b, rules, translog.Options{})
 	require.NoError(t, err)
-	in, err := rules.NewInstance(machine.InstanceConfig{Recorder: w.World("w", nil, 0), Performer: machine.PerformerFunc(func(context.Context, *machine.Command) machine.Result { return machine.Result{} })})
+	in, err := rules.NewInstance(machine.InstanceConfig{Recorder: w.World("w", nil, 0)})
 	require.NoError(t, err)
 	for range 30 {
-		_, err = in.Fire(bg, in.Machine().MustEvent("tick"))
+		_, err = in.Fire(bg, 0)
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Close())
-	// The last answer refers to the first but one issue of the repeat.
-	log := edit(t, b.Bytes(), func(es []translog.Entry) []translog.Entry {
-		require.Equal(t, translog.RepeatEntry, es[3].Kind)
-		es[3].Repeat.Count = 28
-		last := es[2]
-		issue := es[1]
-		issue.Record.Seq, last.Record.Seq, last.Record.Parent = 59, 60, 59
-		last.Record.To = 5
-		es[4].End.Records = 60
-		return append(es[:4:4], issue, last, es[4])
-	})
-	for _, src := range []func() io.Reader{func() io.Reader { return bytes.NewReader(log) }, func() io.Reader { return pipe{bytes.NewReader(log)} }} {
-		_, err = replay.Run(src(), rules, replay.Options{})
-		var d *replay.Divergence
-		require.ErrorAs(t, err, &d)
-		assert.EqualValues(t, 60, d.Seq)
-		require.Len(t, d.Chain, 1)
-		assert.EqualValues(t, 59, d.Chain[0].Seq)
+	res, err := run(b.Bytes(), rules, replay.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 87, res.Repeated)
+
+	changed = true
+	d := diverges(t, b.Bytes(), rules, replay.Options{})
+	assert.EqualValues(t, 18, d.Seq, "the last of the sixth operation, which is part of a repeat")
+	assert.Contains(t, d.Error(), "row is b in the log, b-else in the replay")
+	require.Len(t, d.Chain, 2)
+	assert.EqualValues(t, 16, d.Chain[0].Seq)
+	assert.Contains(t, d.Chain[0].Text, "step loop start()")
+	assert.EqualValues(t, 17, d.Chain[1].Seq)
+	assert.False(t, d.Cut)
+}
+
+// A cause comes before its effect; a record that names another is not followed.
+func TestCauseAfterItsEffectIsNotBelieved(t *testing.T) {
+	rules := compiled(t, rig()...)
+	log := record(t, translog.Options{})
+	for _, parent := range []uint64{20, 25, 1 << 60} {
+		d := diverges(t, change(t, log, 20, func(r *machine.Record) { r.Via, r.Parent = machine.ViaQueue, parent }), rules, replay.Options{})
+		assert.Empty(t, d.Chain)
+		assert.True(t, d.Cut)
+		assert.Contains(t, explain(t, d), "earlier records are not at hand")
 	}
-	// A divergence inside the repeat itself.
-	log = edit(t, b.Bytes(), func(es []translog.Entry) []translog.Entry {
-		es[2].Record.To = 0
-		es[2].Record.Target = 0
-		es[3].Repeat.First++
-		return es
-	})
-	d := diverges(t, log, rules, replay.Options{})
-	assert.EqualValues(t, 3, d.Seq)
-	assert.Contains(t, d.Error(), "record 3 is missing")
 }
 
 // Rules with a function that panics stop the replay, not the program.

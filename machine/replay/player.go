@@ -40,8 +40,8 @@ type world struct {
 	// the first `next`.
 	made []machine.Record
 	next int
-	// failed: the last input made nothing.
-	failed bool
+	// panicked: the last input must not be given again.
+	panicked bool
 
 	// group are the records of the last host operation, for repeats.
 	group []machine.Record
@@ -95,7 +95,7 @@ func (p *player) play() (err error) {
 	defer func() {
 		if w := p.acting; w != nil {
 			if caught := recover(); caught != nil {
-				w.failed = true
+				w.panicked = true
 				err = p.diverged(w, nil, fmt.Sprintf("the rules panicked: %v", caught))
 			}
 		}
@@ -286,7 +286,6 @@ func (p *player) input(w *world, r *machine.Record) error {
 	if len(w.made) > 0 {
 		return nil
 	}
-	w.failed = true
 	switch {
 	case s == nil && r.Kind == machine.Reserved:
 		return p.diverged(w, r, "the identities were taken already")

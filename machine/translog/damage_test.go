@@ -344,7 +344,7 @@ func hostile(t testing.TB) map[string]string {
 		"row of no type":           line(`{"runfence":"transition log","machines":1,"schema":1,"rules":"","calls":[],"reasons":[],"sorts":[]`) + line(`{"kind":"machine","machine":"x","hash":"","states":["a"],"events":[{"event":"e"}],"rows":[{"row":"r","from":0,"event":0,"call":["complex"]}]`),
 		"rows of one name":         line(`{"runfence":"transition log","machines":1,"schema":1,"rules":"","calls":[],"reasons":[],"sorts":[]`) + line(`{"kind":"machine","machine":"x","hash":"","states":["a"],"events":[{"event":"e"}],"rows":[{"row":"r","from":0,"event":0},{"row":"r","from":0,"event":0}]`),
 
-		"huge length":           bin + "\xff\xff\xff\xa5" + "x",
+		"huge length, sound":    bin + "\xff\xff\xff\x5a" + "x",
 		"huge length, no check": bin + "\xff\xff\xff\xff" + "x",
 		"frame over the bound":  bin + frame("\x00"+strings.Repeat("x", 70000)),
 		"frame of nothing":      bin + frame(""),
@@ -382,6 +382,11 @@ func TestHostileLogs(t *testing.T) {
 			var unknown *translog.NameError
 			if !errors.As(err, &corrupt) && !errors.As(err, &torn) && !errors.As(err, &unknown) {
 				t.Fatalf("want a corrupt, a torn or a name error, got %v after %d entries", err, len(es))
+			}
+			for _, long := range []string{"10 MB", "over the bound", "huge length, sound"} {
+				if strings.Contains(name, long) {
+					assert.ErrorIs(t, err, translog.ErrTooLong)
+				}
 			}
 			assert.Contains(t, err.Error(), "byte ", "an error has its place")
 			assert.Less(t, len(err.Error()), 1000, "an error does not repeat what it read")

@@ -79,11 +79,10 @@ func (r *Recorder) record(rec *machine.Record) {
 
 // matches reports whether a record is the next one of a repetition.
 func (r *Recorder) matches(rec *machine.Record, body []byte) bool {
-	start := starts(rec)
-	if start && r.collecting {
+	if r.collecting && starts(rec) {
 		r.collecting, r.whole = false, true
 	}
-	if !r.whole || start != (r.at == 0) || rec.Seq != r.next {
+	if !r.whole || rec.Seq != r.next {
 		return false
 	}
 	from := 0

@@ -188,9 +188,21 @@ func TestTheSameBytesHaveTheSameFuture(t *testing.T) {
 			submit(plain, 0, 0), submit(fatal, 0, 0), on(sim.OpSynchronizeStream, 0, 0), on(sim.OpQueryStream, 0, 0),
 		}, 3},
 		{"faults of the plan", sim.Config{Plan: []sim.Fault{
-			{Op: sim.OpSubmitAICore, Nth: 1, Kind: sim.KernelHang}, {Op: sim.OpSubmitAICore, Nth: 2, Kind: sim.NoticeLost}, {Op: sim.OpSubmitAICore, Nth: 2, Kind: sim.KernelFatal}, {Op: sim.OpSynchronizeStream, Nth: 2, Kind: sim.Hang},
+			{Op: sim.OpSubmitAICore, Nth: 1, Kind: sim.KernelHang}, {Op: sim.OpSynchronizeStream, Nth: 2, Kind: sim.Hang},
 		}}, []step{
 			submit(plain, 0, 0), submit(plain, 1, 0), on(sim.OpSynchronizeStream, 1, 0), on(sim.OpQueryStream, 0, 0), on(sim.OpReset, 0, 0),
+		}, 4},
+		{"a kernel that hangs later", sim.Config{Plan: []sim.Fault{{Op: sim.OpSubmitAICore, Nth: 2, Kind: sim.KernelHang}}}, []step{
+			submit(plain, 0, 0), submit(plain, 1, 0),
+		}, 4},
+		{"a kernel that is fatal", sim.Config{Plan: []sim.Fault{{Op: sim.OpSubmitAICore, Nth: 2, Kind: sim.KernelFatal}}}, []step{
+			submit(plain, 0, 0), submit(plain, 1, 0),
+		}, 3},
+		{"a notice that is lost", sim.Config{Plan: []sim.Fault{{Op: sim.OpSubmitAICPU, Nth: 2, Kind: sim.NoticeLost}}}, []step{
+			submit(fatal, 0, 0), submit(fatal, 1, 0),
+		}, 3},
+		{"records", sim.Config{NoProofs: true}, []step{
+			submit(plain, 0, 0), submit(plain, 1, 0), on(sim.OpRecordEvent, 0, 0), on(sim.OpRecordEvent, 1, 0), on(sim.OpQueryEvent, 0, 0),
 		}, 4},
 		{"events, waits pass", sim.Config{}, []step{
 			submit(plain, 0, 0), on(sim.OpRecordEvent, 0, 0), on(sim.OpRecordEvent, 1, 0), on(sim.OpStreamWaitEvent, 1, 0),

@@ -410,8 +410,7 @@ func (e *encoder) entry(x *entry) {
 			e.u(0)
 			return
 		}
-		e.u(uint64(e.c.pair[x.pair]))
-		e.u(uint64(e.d.pairs[x.pair].side[1-x.class]))
+		e.u(uint64(e.c.pair[x.pair])) // the partner's entry, or the pair's own place, tells the rest
 	case EntryRecord:
 		e.u(e.c.event.ref[indexOf(uint64(x.event))])
 		e.age(x.event, x.seq)
@@ -495,7 +494,7 @@ func (e *encoder) tag(p *pair) uint64 {
 func (e *encoder) event(i int) {
 	ev := &e.d.events[i]
 	e.u(e.c.event.ref[i])
-	e.flags(ev.state == slotZombie, ev.issued > 0, ev.done)
+	e.flags(ev.state == slotZombie, ev.done) // a record that is queued speaks for itself
 	e.position(ev.recStream, ev.recPos)
 }
 
@@ -608,10 +607,6 @@ func (e *encoder) proofs() {
 	d := e.d
 	if d.cfg.NoProofs {
 		return
-	}
-	for _, i := range e.c.stream.order {
-		s := &d.streams[i]
-		e.u(uint64(s.enqueued - s.proven))
 	}
 	e.u(uint64(len(d.edges)))
 	for _, g := range d.edges {

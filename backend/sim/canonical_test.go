@@ -113,3 +113,61 @@ func TestNamingOfEveryKind(t *testing.T) {
 	require.Equal(t, bytes(a, 77), bytes(b, 200))
 	require.NotEqual(t, bytes(a, 77), bytes(b, 77))
 }
+
+// Numbers count themselves, not only their order: a handle that another state
+// of the same world lacks is missed.
+func TestNumbersCount(t *testing.T) {
+	r := newRig(t, sim.Config{})
+	bytes := func(second uint64) string {
+		return string(r.d.AppendCanonical(nil, sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 {
+			switch h {
+			case uint64(r.coreS), uint64(r.coreE):
+				return 1
+			case uint64(r.cpuS), uint64(r.cpuE):
+				return second
+			}
+			return 0
+		}}))
+	}
+	require.Equal(t, bytes(2), bytes(2))
+	require.NotEqual(t, bytes(2), bytes(3))
+}
+
+// An answer that has not been heard yet is part of the state.
+func TestAnswersCount(t *testing.T) {
+	seen := map[string]bool{}
+	for _, early := range []bool{true, false} {
+		r := newRig(t, sim.Config{})
+		k := r.d.Begin(sim.Op{Kind: sim.OpQueryEvent, Event: r.coreE})
+		effect := func() {
+			require.NoError(t, r.d.Apply(sim.Choice{Kind: sim.ChooseEffect, Target: uint64(k)}))
+		}
+		if early {
+			effect()
+		}
+		r.d.RecordEvent(context.Background(), r.coreE, r.coreS)
+		r.d.Advance(1)
+		if !early {
+			effect()
+		}
+		r.d.QueryStream(context.Background(), r.coreS) // proven in both
+		seen[string(r.d.AppendCanonical(nil, sim.Naming{}))] = true
+	}
+	require.Len(t, seen, 2)
+}
+
+// With residue, bytes behind the end of an allocation count: they are seen
+// again once it is freed.
+func TestResidueBehindTheEndCounts(t *testing.T) {
+	ctx := context.Background()
+	seen := map[string]bool{}
+	for _, v := range []byte{1, 2} {
+		d := device(t, sim.Config{Residue: true})
+		m, _ := d.Alloc(ctx, backend.PinnedMemory, 8)
+		require.True(t, d.Write(ctx, m, 7, []byte{v}).Ok())
+		d.Free(ctx, m)
+		d.Alloc(ctx, backend.PinnedMemory, 4)
+		seen[string(d.AppendCanonical(nil, sim.Naming{}))] = true
+	}
+	require.Len(t, seen, 2)
+}

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Host lets many goroutines drive one [Device]. It is a lock and a list of
@@ -137,9 +136,6 @@ func (h *Host) Inspect(f func(*Device)) {
 // pump lets the device move until a wait ends, if every caller is parked and
 // some of them in a wait.
 func (h *Host) pump() {
-	if h.parked < len(h.callers) {
-		return
-	}
 	for _, c := range h.callers {
 		if c.ticket != 0 {
 			for h.parked == len(h.callers) {
@@ -203,7 +199,7 @@ func (c *Caller) do(ctx context.Context, op Op, read func(*Answer)) Answer {
 	if ctx != nil && ctx.Err() != nil {
 		last := h.d.threads[c.thread].lastError
 		h.mu.Unlock()
-		return Answer{Result: backend.Result{Outcome: machine.Refused, LastError: last}}
+		return Answer{Result: backend.Result{Outcome: backend.Refused, LastError: last}}
 	}
 	h.log = append(h.log, Step{Kind: StepBegin, Thread: c.thread, Op: &op})
 	t := h.d.Begin(op)
@@ -228,7 +224,7 @@ func (c *Caller) do(ctx context.Context, op Op, read func(*Answer)) Answer {
 	a.Data = nil
 	h.log = append(h.log, Step{Kind: StepTake, Ticket: t, Answer: &a})
 	h.mu.Unlock()
-	if a.Outcome == machine.Panicked {
+	if a.Outcome == backend.Panicked {
 		panic(&Panic{Op: op.Kind, Took: took})
 	}
 	return a

@@ -316,7 +316,46 @@ func TestAReturnPublishesTheFlag(t *testing.T) {
 	}
 }
 
-// What is freed is there to be allocated again, in the order it was freed.
+// Ids and addresses are used again in the order in which they became free.
+func TestWhatIsFreeLongestIsTakenFirst(t *testing.T) {
+	ctx := context.Background()
+	d := device(t, sim.Config{})
+	w := makeToys(d, nil, nil, nil)
+	d.DestroyStream(ctx, w.streams[2])
+	d.DestroyStream(ctx, w.streams[0])
+	s, _ := d.CreateStream(ctx)
+	require.Equal(t, "s2.2", sim.HandleName(uint64(s)))
+	s, _ = d.CreateStream(ctx)
+	require.Equal(t, "s0.2", sim.HandleName(uint64(s)))
+	d.Free(ctx, w.mems[3])
+	d.Free(ctx, w.mems[1])
+	m, _ := d.Alloc(ctx, backend.DeviceMemory, toySize)
+	require.Equal(t, "m3.2", sim.HandleName(uint64(m)))
+	m, _ = d.Alloc(ctx, backend.DeviceMemory, toySize+1)
+	require.Equal(t, "m4", sim.HandleName(uint64(m)), "what is too small is not taken")
+}
+
+// At one instant the lower stream moves first, on either path.
+func TestTiesGoToTheLowerStream(t *testing.T) {
+	ctx := context.Background()
+	for _, p := range []sim.Policy{nil, sim.Timed{}} {
+		r := newRig(t, sim.Config{Kernels: []sim.KernelSpec{{Class: backend.AICore, Duration: 5}}})
+		r.d.SetPolicy(p)
+		var order []backend.Stream
+		r.d.Trace(func(e sim.TraceEvent) {
+			if e.Kind == sim.TraceDone {
+				order = append(order, e.Stream)
+			}
+		})
+		l := backend.Launch{Class: backend.AICore, Kernel: 1, Blocks: 1}
+		r.d.Submit(ctx, r.cpuS, l)
+		r.d.Submit(ctx, r.coreS, l)
+		require.True(t, r.d.SynchronizeStream(ctx, r.cpuS, time.Second).Ok())
+		require.Equal(t, []backend.Stream{r.coreS, r.cpuS}, order)
+	}
+}
+
+// What is freed is there to be allocated again.
 func TestMemoryComesBack(t *testing.T) {
 	ctx := context.Background()
 	d := device(t, sim.Config{MemoryLimit: 100})

@@ -34,7 +34,12 @@ func copied(t *testing.T) (string, map[string][]byte) {
 	files, err := generate(os.DirFS(tree(t)))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	needed := append(slices.Collect(maps.Keys(files)), reasonsGo, "states/example_test.go", proseDir+"/README.md")
+	needed := append(slices.Collect(maps.Keys(files)), "states/example_test.go", proseDir+"/README.md")
+	code, err := filepath.Glob(filepath.Join(tree(t), statesDir, "*.go"))
+	require.NoError(t, err)
+	for _, path := range code {
+		needed = append(needed, statesDir+"/"+filepath.Base(path))
+	}
 	for _, d := range states.Definitions() {
 		needed = append(needed, proseDir+"/"+d.Name+".md")
 	}

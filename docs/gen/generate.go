@@ -14,7 +14,7 @@ const (
 	rulesDir  = "docs/rules"
 	proseDir  = rulesDir + "/prose"
 	embedding = "docs/embedding.md"
-	reasonsGo = "states/reasons.go"
+	statesDir = "states"
 )
 
 // group is a part of the index.
@@ -28,13 +28,13 @@ type group struct {
 var groups = []group{
 	{
 		"Lifecycles",
-		"What exists, and what may happen to it.",
-		[]string{"environment", "latch", "lane", "run", "launch", "fence", "token"},
+		"What exists, and what may happen to it. The launch is an operation as well; it is here because it is the transaction that the rest is about.",
+		[]string{"environment", "latch", "lane", "run", "launch", "fence", "token", "join", "caller_order", "region", "outcome", "health", "watched", "registry", "callable", "invocation"},
 	},
 	{
 		"Operations",
 		"What a host calls. Each is a lifecycle too: its state is how far it has come.",
-		[]string{"opening", "prepare", "poll", "drain", "finalize", "closing"},
+		[]string{"opening", "prepare", "submit", "poll", "drain", "finalize", "recovery", "closing"},
 	},
 }
 

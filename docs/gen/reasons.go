@@ -16,36 +16,54 @@ import (
 
 // readReasons finds the Go name of each reason, for readers who match it.
 func readReasons(tree fs.FS) (map[machine.Reason]string, error) {
-	src, err := fs.ReadFile(tree, reasonsGo)
-	if err != nil {
-		return nil, err
-	}
-	file, err := parser.ParseFile(token.NewFileSet(), reasonsGo, src, parser.SkipObjectResolution)
+	files, err := fs.Glob(tree, statesDir+"/*.go")
 	if err != nil {
 		return nil, err
 	}
 	names := map[machine.Reason]string{}
-	for _, decl := range file.Decls {
-		g, ok := decl.(*ast.GenDecl)
-		if !ok || g.Tok != token.CONST {
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		for _, spec := range g.Specs {
-			v := spec.(*ast.ValueSpec)
-			for i, name := range v.Names {
-				lit, ok := v.Values[i].(*ast.BasicLit)
-				if !ok {
-					continue
-				}
-				text, err := strconv.Unquote(lit.Value)
-				if err != nil {
+		src, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		for _, decl := range file.Decls {
+			if g, ok := decl.(*ast.GenDecl); ok && g.Tok == token.CONST {
+				if err := addReasons(names, g); err != nil {
 					return nil, err
 				}
-				names[machine.Reason(text)] = name.Name
 			}
 		}
 	}
 	return names, nil
+}
+
+// addReasons adds the constants of type machine.Reason in a declaration.
+func addReasons(names map[machine.Reason]string, g *ast.GenDecl) error {
+	for _, spec := range g.Specs {
+		v := spec.(*ast.ValueSpec)
+		if t, ok := v.Type.(*ast.SelectorExpr); !ok || t.Sel.Name != "Reason" {
+			continue
+		}
+		for i, name := range v.Names {
+			lit, ok := v.Values[i].(*ast.BasicLit)
+			if !ok {
+				return fmt.Errorf("%s is not a plain text", name.Name)
+			}
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				return err
+			}
+			names[machine.Reason(text)] = name.Name
+		}
+	}
+	return nil
 }
 
 // reasonRow is a line of the table of reasons, and the names at its head.

@@ -75,9 +75,7 @@ rf_answer rf_current_context(rf_device *d)
 {
 	if (!d->borrowed) {
 		ENTER(d);
-		rf_answer a = leave(d, RF_OK);
-		a.value = d->context;
-		return a;
+		return leave(d, RF_OK);
 	}
 	rf_handle current = 0;
 	int code = d->acl->aclrtGetCurrentContext(&current);

@@ -91,14 +91,21 @@ func millis(d time.Duration) C.int32_t {
 	return C.int32_t(min((int64(d)-1)/int64(time.Millisecond)+1, math.MaxInt32))
 }
 
-// CurrentContext implements [backend.Backend]. On a device of its own, the
-// device's context is made current and returned.
+// CurrentContext implements [backend.Backend]. A context of the device's own is
+// made current and returned; as handles do, what it is called outlives a reset.
 func (d *Device) CurrentContext(ctx context.Context) (backend.Context, backend.Result) {
 	if d.gone(ctx) {
 		return 0, d.absent()
 	}
 	a := C.rf_current_context(d.c)
-	return backend.Context(a.value), result(&a)
+	r := result(&a)
+	switch {
+	case !r.Ok():
+		return 0, r
+	case d.borrow:
+		return backend.Context(a.value), r
+	}
+	return d.home, r
 }
 
 // CreateStream implements [backend.Backend].

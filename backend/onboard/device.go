@@ -29,6 +29,9 @@ type Device struct {
 	c      *C.rf_device
 	id     int32
 	borrow bool
+	// home is what CurrentContext calls a context of the device's own. It stays
+	// when a reset has the context made anew.
+	home   backend.Context
 	closed atomic.Bool
 
 	streams, events, memory table
@@ -98,7 +101,7 @@ func (l *Library) Open(c Config) (*Device, error) {
 	case s.device == nil:
 		return nil, &ContextDeviceError{Context: int32(s.number), Wanted: c.Device}
 	}
-	d := &Device{lib: l, c: s.device, id: c.Device, borrow: c.Borrow}
+	d := &Device{lib: l, c: s.device, id: c.Device, borrow: c.Borrow, home: backend.Context(s.value)}
 	if C.rf_can_watch(l.acl) != 0 {
 		C.rf_ring_open(C.int32_t(c.Device), C.uint32_t(c.Notices))
 		if s := C.rf_watch(l.acl); s.code != C.RF_OK {

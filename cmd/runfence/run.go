@@ -69,6 +69,8 @@ answers. Both take several files, and patterns such as 'testdata/*.txt'.`,
 				return misused(cmd, "--rewrite needs a file to write to: standard input is none")
 			case a.json && !f.check && !f.rewrite:
 				return misused(cmd, "--json goes with --check or --rewrite")
+			case a.device.misused(cmd, f) != nil:
+				return a.device.misused(cmd, f)
 			case f.check || f.rewrite:
 				return a.checkAll(args, f.rewrite)
 			case len(args) > 1:
@@ -82,6 +84,7 @@ answers. Both take several files, and patterns such as 'testdata/*.txt'.`,
 	cmd.Flags().StringVar(&f.log, "log", "", "keep the transition log: JSON Lines if the name ends in .jsonl, else binary; - is standard output instead of the timeline")
 	cmd.Flags().Var(&f.seed, "seed", "let chance, seeded with this number, decide what happens next on the device")
 	must(cmd.RegisterFlagCompletionFunc("seed", cobra.NoFileCompletions))
+	a.device.flags(cmd)
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -125,7 +128,9 @@ func (a *app) playScript(name string, src []byte, seed uint64) (*played, error) 
 	rec := &recording{Writer: w, verdicts: newVerdicts(a.rules())}
 	rec.count = &p.records
 	rec.verdicts.begun = func(v *verdict) { p.runs = append(p.runs, v) }
-	p.Result, err = scenario.Run(name, src, scenario.Options{Seed: seed, Rules: a.rules(), Recorder: rec.recorder})
+	p.Result, err = scenario.Run(name, src, scenario.Options{Seed: seed, Rules: a.rules(), Recorder: rec.recorder, Device: a.device.maker()})
+	p.Mismatches = a.device.compared(p.Result)
+	a.device.end()
 	if cerr := w.Close(); err == nil {
 		err = cerr
 	}

@@ -168,7 +168,8 @@ func (d *Driver) Sanitizer() string { return C.GoString(C.sanitizer(d.c)) }
 // ended when it returns.
 func (d *Driver) Restart() { C.restart(d.c) }
 
-// Settings are what [Driver.Configure] sets; a fresh driver has others.
+// Settings are what [Driver.Configure] sets. A fresh driver has no delays, lets
+// unrecorded waits pass, and has 64 MiB and 8 devices.
 type Settings struct {
 	QueryTime, CopyTime, NoticeTime time.Duration
 	// UnrecordedPasses lets a wait for an event that was never recorded pass.

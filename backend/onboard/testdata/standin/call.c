@@ -39,13 +39,15 @@ int begin(struct call *c, const char *name, int needs_context)
 	return OK;
 }
 
-// Makes a code the thread's last error.
+// Makes a code the thread's last error; one of the layer above the runtime is
+// none of the runtime's.
 int note(const char *name, int code)
 {
 	if (code == OK)
 		return OK;
 	fresh();
-	thread.error = code;
+	if (code >= PARAM_INVALID)
+		thread.error = code;
 	snprintf(thread.words, sizeof thread.words, "stand-in: %s answered %d", name, code);
 	return code;
 }

@@ -3,6 +3,7 @@
 #include "standin.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef STANDIN_MAJOR
@@ -18,13 +19,13 @@ static __thread struct {
 	handle current;
 } thread;
 
+static int lent(void);
+
 int current_context(void)
 {
-	if (thread.incarnation != g.incarnation)
-		return -1;
 	int i = handle_index(thread.current, KIND_CONTEXT, MAX_CONTEXTS);
-	if (i < 0 || !contexts[i].live || contexts[i].gen != handle_gen(thread.current))
-		return -1;
+	if (thread.incarnation != g.incarnation || i < 0 || !contexts[i].live || contexts[i].gen != handle_gen(thread.current))
+		return lent();
 	return i;
 }
 
@@ -87,9 +88,28 @@ static void release(int device)
 			w->aborted = 1;
 	drop_events(device);
 	drop_memory(device);
+	drop_images(device);
 	drop_contexts(device);
 	references[device] = 0;
 	stir();
+}
+
+// STANDIN_LENDS=device makes a context of the device that is current on every
+// thread that has no other, as in a process whose host lends one.
+static int lent(void)
+{
+	static int context;
+	static uint32_t incarnation;
+	const char *device = getenv("STANDIN_LENDS");
+	if (device == NULL || *device == 0)
+		return -1;
+	if (incarnation != g.incarnation) {
+		incarnation = g.incarnation;
+		g.initialized = 1;
+		references[atoi(device)]++;
+		context = make_context(atoi(device), 1);
+	}
+	return context;
 }
 
 API int aclInit(const char *config)

@@ -39,9 +39,7 @@ API void standin_restart(void)
 	g.now = 0;
 	g.incarnation++;
 	g.eager = g.still = 0;
-	g.query_time = 1000;
-	g.notice_time = 40000;
-	g.copy_time = 2000;
+	g.query_time = g.notice_time = g.copy_time = 0;
 	g.unrecorded_passes = 1;
 	g.memory_limit = 64 << 20;
 	g.devices = 8;

@@ -16,14 +16,14 @@
 #include <string.h>
 
 enum { AT_START, AT_FLAG, AT_EXIT, AT_FATAL };
-enum { MAX_IMAGES = 64, ABSENT = 0, QUEUED, STARTED, EXITED };
+enum { MAX_IMAGES = 1024, ABSENT = 0, QUEUED, STARTED, EXITED };
 
 struct function functions[MAX_FUNCTIONS];
 static int function_count;
 
 static struct {
 	uint32_t gen;
-	int live, first, count;
+	int live, device, first, count;
 } images[MAX_IMAGES];
 
 // A pair is two launches with one argument: the newest launch of the other
@@ -129,6 +129,13 @@ void exit_kernel(struct stream *s, struct entry *e)
 		p->serial = 0;
 }
 
+void drop_images(int device)
+{
+	for (int i = 0; i < MAX_IMAGES; i++)
+		if (images[i].device == device)
+			images[i].live = 0;
+}
+
 void forget_kernels(void)
 {
 	function_count = 0;
@@ -229,6 +236,7 @@ static int load(const char *path, int cpu, handle *out)
 			continue;
 		images[i].live = 1;
 		images[i].gen++;
+		images[i].device = current_device();
 		images[i].first = first;
 		images[i].count = function_count - first;
 		*out = make_handle(KIND_IMAGE, i, images[i].gen);

@@ -41,7 +41,7 @@ enum {
 	EVENT_SYNC_TIMEOUT = 507047,
 };
 
-enum { MAX_STREAMS = 4096, MAX_EVENTS = 8192, MAX_MEMORY = 8192, MAX_CONTEXTS = 1024, MAX_DEVICES = 64, MAX_FUNCTIONS = 256 };
+enum { MAX_STREAMS = 4096, MAX_EVENTS = 8192, MAX_MEMORY = 8192, MAX_CONTEXTS = 1024, MAX_DEVICES = 64, MAX_FUNCTIONS = 4096 };
 enum { KIND_CONTEXT = 1, KIND_STREAM, KIND_EVENT, KIND_IMAGE, KIND_FUNCTION };
 
 // A handle is a number, never an address: kind, place, generation of the place.
@@ -221,6 +221,7 @@ void start_kernel(struct stream *s, struct entry *e);
 int met(const struct entry *e);
 void publish(struct entry *e);
 void exit_kernel(struct stream *s, struct entry *e);
+void drop_images(int device);
 void forget_kernels(void);
 void forget_pairs(int device); // -1: of all
 int partner(const struct entry *e, int *stream);

@@ -120,7 +120,8 @@ func (d *Driver) Fire(ctx context.Context, ref Ref, ev EventID, args ...uint64) 
 		}
 		cc = nil
 	}
-	p := pump{d: d, ctx: ctx, cc: cc, root: ref}
+	var p pump // set field by field: a literal would be made aside and copied
+	p.d, p.ctx, p.cc, p.root = d, ctx, cc, ref
 	d.mu.Lock()
 	defer p.end()
 	if d.w.Queued() > 0 && d.w.HasNext(ref) && d.pumped(ref) == nil {

@@ -100,7 +100,7 @@ func (l *Lane) Recover(ctx context.Context) error {
 // Without one it may mean prepared, and [Run.Advance] enqueues it (F45).
 //
 // Errors: [ErrSubmit] with its cause, among them those of Prepare and Launch;
-// [ErrNotStarted] with the launch's own code, the run being given up;
+// [ErrNotStarted] with the launch's own code, the run being given up and its slot free;
 // [ErrPartial] with a handle to Wait on; [ErrForeignProcess].
 func (l *Lane) Submit(ctx context.Context, w Work) (*Run, error) {
 	if err := l.admit(); err != nil {
@@ -112,19 +112,22 @@ func (l *Lane) Submit(ctx context.Context, w Work) (*Run, error) {
 	work := l.dev.add(w)
 	defer l.dev.remove(work)
 	slot := l.vacant()
+	had := l.handle(slot)
 	args := [machine.MaxArgs]uint64{uint64(l.process), work, machine.BoolWord(w.Caller != 0), machine.BoolWord(w.Async)}
 	l.before(slot, args[4:])
 	_, err := l.start(ctx, l.at.submit, slot, args[:]...)
-	var run *Run
-	l.d.View(func(world *machine.World) {
-		if st, _, _ := world.State(world.Ref(l.at.run.ID(), slot)); l.at.run.StateName(st) != "idle" {
-			run = l.look(world, slot)
-		}
-	})
-	if err != nil {
-		return run, err
+	run := l.handle(slot)
+	if err != nil && (run.id == had.id || run.id.RunEpoch == 0 || run.givenUp()) {
+		return nil, err // there is no run, or only the one that had the slot before
 	}
-	return run, nil
+	return run, err
+}
+
+// givenUp frees the slot of a run that was finalized because its launch
+// submitted nothing (F159). It reports whether it was such a run.
+func (r *Run) givenUp() bool {
+	st, _, ok := r.l.d.State(r.ref)
+	return ok && r.l.at.run.StateName(st) == "finalized" && r.l.d.Drop(r.ref) == nil
 }
 
 // Advance enqueues a prepared run, behind the run before it. Errors: those of
@@ -140,6 +143,9 @@ func (r *Run) Advance(ctx context.Context) error {
 	r.l.before(r.id.Slot, args[3:])
 	m := r.l.at.submit
 	_, err := r.l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(r.id.Slot)}, m.MustEvent("advance"), args[:7]...)
+	if err != nil {
+		r.givenUp()
+	}
 	return err
 }
 

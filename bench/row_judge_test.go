@@ -42,3 +42,10 @@ func TestNanoseconds(t *testing.T) {
 	require.Equal(t, "6 µs", nanoseconds(6000))
 	require.Equal(t, "1.23 ms", nanoseconds(1.2345e6))
 }
+
+func TestChosen(t *testing.T) {
+	all := []row{{name: "one"}, {name: "two words"}}
+	for pattern, want := range map[string]int{".": 2, "Speed": 2, "Speed/two_words": 1, "Speed/two_words/looplab": 1, "Speed/three": 0, "Levels": 0} {
+		require.Len(t, chosen(all, pattern), want, pattern)
+	}
+}

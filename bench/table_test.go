@@ -19,26 +19,39 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	pattern := flag.Lookup("test.bench").Value.String()
 	if code == 0 && pattern != "" && *rounds > 0 {
-		table(os.Stdout, pattern)
+		table(os.Stdout, chosen(rows(), pattern))
 	}
 	os.Exit(code)
 }
 
-// table measures the rows that the pattern chooses by their benchmarks' names
-// and prints a line for each requirement. It measures for less long than a
-// benchmark and more often, the versions in turn, unless told otherwise.
-func table(w io.Writer, pattern string) {
+// chosen returns the rows whose benchmarks the pattern of -bench chooses.
+func chosen(rows []row, pattern string) []row {
+	top, sub, _ := strings.Cut(pattern, "/")
+	sub, _, _ = strings.Cut(sub, "/")
+	var out []row
+	for _, r := range rows {
+		name := strings.ReplaceAll(r.name, " ", "_")
+		if regexp.MustCompile(top).MatchString("BenchmarkSpeed") && regexp.MustCompile(sub).MatchString(name) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// table measures the rows and prints a line for each requirement. It measures
+// for less long than a benchmark and more often, all versions in turn, unless
+// -benchtime says otherwise.
+func table(w io.Writer, rows []row) {
+	if len(rows) == 0 {
+		return
+	}
 	if f := flag.Lookup("test.benchtime"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("40ms")
 	}
-	chosen := regexp.MustCompile(strings.SplitN(pattern, "/", 3)[min(1, strings.Count(pattern, "/"))])
 	fmt.Fprintf(w, "\nWhat must be reached, and the median of %d rounds:\n\n", *rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	failed, held := 0, 0
-	for _, r := range rows() {
-		if !chosen.MatchString(r.name) && !chosen.MatchString("BenchmarkSpeed") {
-			continue
-		}
+	for _, r := range rows {
 		var samples [][]sample
 		for range *rounds {
 			samples = append(samples, r.take())

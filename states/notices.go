@@ -131,7 +131,7 @@ func (r *Run) givenUp() bool {
 }
 
 // Advance enqueues a prepared run, behind the run before it. Errors: those of
-// Submit after preparation; [ErrNotPrepared].
+// Submit after preparation; [ErrNotPrepared]; [ErrStaleIdentity].
 func (r *Run) Advance(ctx context.Context) error {
 	if err := r.l.admit(); err != nil {
 		return err
@@ -139,10 +139,10 @@ func (r *Run) Advance(ctx context.Context) error {
 	if err := r.l.hear(ctx); err != nil {
 		return err
 	}
-	args := [machine.MaxArgs]uint64{uint64(r.l.process), 1, 0}
-	r.l.before(r.id.Slot, args[3:])
+	args := [machine.MaxArgs]uint64{uint64(r.l.process), r.id.RunEpoch, r.id.Generation, r.id.Dispatch}
+	r.l.before(r.id.Slot, args[4:])
 	m := r.l.at.submit
-	_, err := r.l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(r.id.Slot)}, m.MustEvent("advance"), args[:7]...)
+	_, err := r.l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(r.id.Slot)}, m.MustEvent("advance"), args[:]...)
 	if err != nil {
 		r.givenUp()
 	}

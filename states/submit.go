@@ -17,7 +17,7 @@ func submit() *machine.Definition {
 		{Name: "pred_drain", Type: "ref drain", Doc: "Of the same slot."},
 		{Name: "home", Type: "ref fence", Doc: "Of this slot."},
 	}
-	const keep = "process = arg.process; eager = arg.eager; pred = arg.pred; pred_fence = arg.pred_fence; pred_drain = arg.pred_drain; home = arg.home"
+	const keep = "process = arg.process; pred = arg.pred; pred_fence = arg.pred_fence; pred_drain = arg.pred_drain; home = arg.home"
 	launch := machine.Target{To: "launching", Emit: []string{"launch.start(process, view.run_epoch, view.generation, view.dispatch, view.permit)", "self.launched()"}}
 	first := machine.Target{To: "draining", Emit: []string{"pred_drain.start(process, view.pred_epoch, view.pred_generation, view.pred_dispatch)", "self.drained()"}}
 	joined := launch
@@ -33,11 +33,12 @@ func submit() *machine.Definition {
 		{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
 		{
 			ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F41, F42, F45, F50",
-			Then: []machine.Target{{To: "preparing", Do: keep, Emit: []string{"prepare.start(arg.process, arg.work, arg.eager, arg.async)", "self.prepared()"}}},
+			Then: []machine.Target{{To: "preparing", Do: keep + "; eager = arg.eager", Emit: []string{"prepare.start(arg.process, arg.work, arg.eager, arg.async)", "self.prepared()"}}},
 		},
 		{ID: "advance-foreign", From: "ready", Event: "advance", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+		{ID: "advance-stale", From: "ready", Event: "advance", Guard: notTheRuns, Refuse: ErrStaleIdentity, Source: "F122"},
 		{ID: "advance-unprepared", From: "ready", Event: "advance", Guard: "!view.prepared", Refuse: ErrNotPrepared},
-		{ID: "advance", From: "ready", Event: "advance", Guard: "else", Source: "F45", Then: []machine.Target{{To: "enqueueing", Do: keep, Emit: []string{"self.enqueue()"}}}},
+		{ID: "advance", From: "ready", Event: "advance", Guard: "else", Source: "F45", Then: []machine.Target{{To: "enqueueing", Do: keep + "; eager = true", Emit: []string{"self.enqueue()"}}}},
 		busyEvent("start", "preparing|enqueueing|launching|draining|giving up"),
 		busyEvent("advance", "preparing|enqueueing|launching|draining|giving up"),
 
@@ -104,7 +105,7 @@ func submit() *machine.Definition {
 		},
 		Events: []machine.Event{
 			{Name: "start", Args: withArgs(append(processArg, machine.Fact{Name: "work", Type: "id work"}), args...)},
-			{Name: "advance", Doc: "Enqueue a prepared run.", Args: withArgs(processArg, args...)},
+			{Name: "advance", Doc: "Enqueue a prepared run.", Args: withArgs(runArgs, args[2:]...)},
 			{Name: "prepared"},
 			{Name: "enqueue"},
 			{Name: "launched"},

@@ -56,10 +56,12 @@ func drain() *machine.Definition {
 		on("", "", with(to("cpu_sync"), ask("view.complete", "false", "view.trusted", "false", "absent"))),
 	)
 	// A stream that faults is proven over by its boundary; one that does not, by
-	// its synchronize.
+	// its synchronize. That covers the wait for a predecessor which it may hold.
 	quiesced := "fence.quiesced(" + own + ")"
-	quiet := []string{"outcome.synchronised(false, 0)", quiesced}
-	faulted := func(fault string) []string { return []string{"outcome.synchronised(true, " + fault + ")", quiesced} }
+	quiet := []string{"outcome.synchronised(false, 0)", quiesced, "join.proven_core()", "join.proven_cpu()"}
+	faulted := func(fault, proven string) []string {
+		return []string{"outcome.synchronised(true, " + fault + ")", quiesced, "join." + proven + "()"}
+	}
 
 	rows := entry("ready", []machine.Row{
 		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.verdict != undecided", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{
@@ -71,7 +73,7 @@ func drain() *machine.Definition {
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
 		machine.Target{When: "view.decided", To: "settle", Do: remember, Emit: []string{"self.settle()"}},
-		machine.Target{When: "view.asking", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.cpu_sync()"}},
+		machine.Target{When: "view.asking && view.unfenced", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.cpu_sync()"}},
 		machine.Target{
 			When: "view.unfenced", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0",
 			With: []string{ask("false", "false", "false", "false", "absent")}, Emit: []string{"self.cpu_sync()"},
@@ -82,6 +84,11 @@ func drain() *machine.Definition {
 	rows = append(rows, waitFor("core_wait", "WaitCore", "core_done", "proven_core", "core_waitable", "cpu_wait")...)
 	rows = append(rows, waitFor("cpu_wait", "WaitCPU", "cpu_done", "proven_cpu", "cpu_waitable", "read")...)
 	rows = append(rows,
+		machine.Row{
+			ID: "read-asked", From: "read", Event: "read", Guard: "view.asking", Source: "F104, F106",
+			Doc:  "An earlier drain read the record. Its boundaries are waited for again: one that could not be may be what the verdict lacks.",
+			Then: []machine.Target{to("cpu_sync")},
+		},
 		machine.Row{
 			ID: "read", From: "read", Event: "read", Guard: "view.complete", Command: "ReadRecord()", Source: "F5, F105, F106, F117, F166",
 			Doc:  "The record's epoch and class are read back only after both boundaries completed.",
@@ -105,11 +112,11 @@ func drain() *machine.Definition {
 			Then: []machine.Target{
 				{On: "ok failed", When: told, To: "ready", Error: ErrStaleIdentity},
 				on("ok", "!fatal", with(to("settle"), quiet...)),
-				on("ok", "view.cpu_complete", with(to("settle"), faulted("fault")...)),
+				on("ok", "view.cpu_complete", with(to("settle"), faulted("fault", "proven_core")...)),
 				{On: "ok", To: "ready", Error: ErrUnproven, Code: "fault"},
 				{On: "timedout", To: "ready", Error: ErrWaitTimeout, Code: "res.code"},
-				on("failed", "fatal && view.complete", with(to("settle"), faulted("fault")...)),
-				on("failed", "!fatal && view.core_complete", with(to("settle"), faulted("res.code")...)),
+				on("failed", "fatal && view.complete", with(to("settle"), faulted("fault", "proven_core")...)),
+				on("failed", "!fatal && view.core_complete", with(to("settle"), faulted("res.code", "proven_cpu")...)),
 				{On: "failed", To: "ready", Error: ErrUnproven, Code: "res.code"},
 				{To: "ready", Error: ErrUnproven, Code: "res.code"},
 			},

@@ -41,7 +41,7 @@ func recovery() *machine.Definition {
 			{Name: "live", Expr: `environment.state == "live" && lane.state == "open"`},
 			{Name: "needed", Expr: `lane.unproven != 0 || lane.poisoned || health.state == "suspect" || any(run, state == "launched" || state == "partial")`},
 			{Name: "busy", Expr: `any(drain, state != "ready") || any(launch, state != "idle" && state != "complete" && state != "partial" && state != "not started")`, Doc: "An operation is in the middle of the device."},
-			{Name: "a_run", Expr: `first(run, state == "launched" || state == "partial")`},
+			{Name: "a_run", Expr: `first(run, state == "launched" || state == "partial" || state == "drained" && !reset)`},
 			{Name: "a_fence", Expr: `first(fence, state == "armed" || handles)`},
 			{Name: "a_caller", Expr: `first(caller_order, state == "ordering" || handles)`},
 			{Name: "a_join", Expr: `first(join, state != "apart")`},
@@ -58,7 +58,7 @@ func recovery() *machine.Definition {
 			{Name: "let_go", Doc: "Let the run go that the sweep found."},
 		},
 		Rows: []machine.Row{
-			{ID: "start-foreign", From: "ready|unusable", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54"},
+			{ID: "start-foreign", From: "ready|unusable", Event: "start", Guard: "view.process != none && arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54"},
 			{ID: "start-closed", From: "ready|unusable", Event: "start", Guard: "!view.live", Refuse: ErrNotInitialised},
 			{ID: "start-healthy", From: "ready|unusable", Event: "start", Guard: "!view.needed", Refuse: ErrNothingToRecover},
 			{ID: "start-amid", From: "ready|unusable", Event: "start", Guard: "view.busy", Defer: true},

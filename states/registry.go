@@ -6,7 +6,11 @@ import "github.com/runfence/runfence/machine"
 // free id and its claim are one step, and no other registration, unregistration
 // or finalize comes between a claim and its upload (F88).
 func registry() *machine.Definition {
-	const busyStates = "claiming|uploading|leaving|removing"
+	const (
+		busyStates = "claiming|uploading|leaving|removing"
+		// Before initialisation there is no process to compare with.
+		foreign = "view.process != none && arg.process != view.process"
+	)
 	failed := func(on string, to machine.Reason, with string) machine.Target {
 		return machine.Target{On: on, To: "open", With: []string{with}, Error: to, Code: "res.code"}
 	}
@@ -60,7 +64,7 @@ func registry() *machine.Definition {
 			{Name: "finalize", Doc: "Clear the table; the same lock as registration."},
 		},
 		Rows: []machine.Row{
-			{ID: "register-foreign", From: "open", Event: "register", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54"},
+			{ID: "register-foreign", From: "open", Event: "register", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
 			{ID: "register-unsupported", From: "open", Event: "register", Guard: "!arg.supported", Refuse: ErrUnsupportedEntry, Source: "F82, F163"},
 			{ID: "register-uninitialised", From: "open", Event: "register", Guard: "!view.claimed", Refuse: ErrInvalidState, Source: "F81, F83"},
 			{ID: "register-zero", From: "open", Event: "register", Guard: "arg.image == none", Refuse: ErrInvalidArgument},
@@ -69,7 +73,7 @@ func registry() *machine.Definition {
 				ID: "register", From: "open", Event: "register", Guard: "else", Command: "CurrentContext()", Source: "F81, F156",
 				Then: contextTargets(machine.Target{To: "claiming", Do: "process = arg.process; image = arg.image; automatic = true; slot = none", Emit: []string{"self.claim()"}}),
 			},
-			{ID: "register-at-foreign", From: "open", Event: "register_at", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54"},
+			{ID: "register-at-foreign", From: "open", Event: "register_at", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
 			{ID: "register-at-uninitialised", From: "open", Event: "register_at", Guard: "!view.claimed", Refuse: ErrInvalidState, Source: "F81, F83"},
 			{ID: "register-at-zero", From: "open", Event: "register_at", Guard: "arg.image == none || arg.slot == none", Refuse: ErrInvalidArgument},
 			{
@@ -102,7 +106,8 @@ func registry() *machine.Definition {
 				},
 			},
 
-			{ID: "unregister-foreign", From: "open", Event: "unregister", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54"},
+			{ID: "unregister-foreign", From: "open", Event: "unregister", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
+			{ID: "unregister-uninitialised", From: "open", Event: "unregister", Guard: "!view.claimed", Refuse: ErrInvalidState, Source: "F83"},
 			{ID: "unregister-zero", From: "open", Event: "unregister", Guard: "arg.slot == none || arg.occupancy == none", Refuse: ErrInvalidArgument},
 			{
 				ID: "unregister", From: "open", Event: "unregister", Guard: "else", Command: "CurrentContext()", Source: "F87, F156",

@@ -30,7 +30,7 @@ func submit() *machine.Definition {
 		}
 	}
 	rows := []machine.Row{
-		{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
+		{ID: "start-foreign", From: "ready", Event: "start", Guard: "view.process != none && arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
 		{
 			ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F41, F42, F45, F50",
 			Then: []machine.Target{{To: "preparing", Do: keep + "; eager = arg.eager", Emit: []string{"prepare.start(arg.process, arg.work, arg.eager, arg.async)", "self.prepared()"}}},

@@ -82,6 +82,11 @@ func TestBorrowingNeedsACurrentContext(t *testing.T) {
 	require.ErrorIs(t, e.Borrow(ctx, 0, 1), ErrNoCurrentContext)
 	require.Equal(t, "absent", stateOf(t, &e.EnvironmentView))
 	dev.SetCurrent(dev.Home())
+	require.NoError(t, dev.Inject(plan(t, "CurrentContext#1 fail-after 4242")[0]))
+	err := e.Borrow(ctx, 0, 1)
+	require.ErrorIs(t, err, ErrInitialisation)
+	require.Equal(t, []int32{4242}, codes(err))
+	require.Equal(t, "absent", stateOf(t, &e.EnvironmentView), "borrowing makes nothing, so its failure leaves nothing")
 	require.NoError(t, e.Borrow(ctx, 0, 1))
 }
 

@@ -128,6 +128,9 @@ func TestDisarm(t *testing.T) {
 	require.NoError(t, f.fire("fence", 0, "arm", 7, 7, 7))
 	require.NoError(t, f.fire("fence", 0, "disarm", 7, 7, 7))
 	require.Equal(t, "bare", f.state("fence", 0), "none were")
+	for _, fact := range []string{"run_epoch", "generation", "dispatch", "arming"} {
+		require.Equal(t, "none", f.fact("fence", 0, fact))
+	}
 	require.NoError(t, f.fire("fence", 0, "abandon"))
 	require.Equal(t, "bare", f.state("fence", 0))
 }

@@ -21,7 +21,7 @@ func BenchmarkLevels(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.ReportAllocs()
+		m := measured(b)
 		n := 0
 		for b.Loop() {
 			if _, err := d.Fire(ctx, ref, ev[n&1]); err != nil {
@@ -29,11 +29,12 @@ func BenchmarkLevels(b *testing.B) {
 			}
 			n++
 		}
+		m.stop()
 	})
 	b.Run("world", func(b *testing.B) {
 		w := newWorld(b)
 		ref, ev := w.Ref(0, 0), toggles(w.Rules().At(0))
-		b.ReportAllocs()
+		m := measured(b)
 		n := 0
 		for b.Loop() {
 			if s := w.Issue(ref, ev[n&1]); s.Status != machine.InFlight {
@@ -44,6 +45,7 @@ func BenchmarkLevels(b *testing.B) {
 			}
 			n++
 		}
+		m.stop()
 	})
 }
 

@@ -52,13 +52,14 @@ func replays(format translog.Format) func(*testing.B) {
 	return func(b *testing.B) {
 		log, rules := recording(b, format), machine.MustCompile(toggle())
 		b.SetBytes(int64(len(log)))
-		b.ReportAllocs()
+		m := measured(b)
 		for b.Loop() {
 			res, err := replay.Run(bytes.NewReader(log), rules, replay.Options{})
 			if err != nil || res.Records != recorded {
 				b.Fatalf("%d records, %v", res.Records, err)
 			}
 		}
+		m.stop()
 		b.ReportMetric(recorded*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 	}
 }
@@ -85,7 +86,7 @@ func replayOfJSON() row {
 			log := recording(b, translog.JSONLines)
 			lines := bytes.Split(bytes.TrimSpace(log), []byte("\n"))
 			b.SetBytes(int64(len(log)))
-			b.ReportAllocs()
+			m := measured(b)
 			for b.Loop() {
 				for _, line := range lines {
 					var m map[string]any
@@ -94,6 +95,7 @@ func replayOfJSON() row {
 					}
 				}
 			}
+			m.stop()
 		}, 3}},
 	}
 }

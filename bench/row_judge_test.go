@@ -13,7 +13,7 @@ func TestJudge(t *testing.T) {
 	round := func(ours, other float64, allocs int64) []sample {
 		return []sample{{ours, allocs}, {other, 5}}
 	}
-	// The noisy third round slows both sides, and is not the median.
+	// The third round slows both sides, and is not the median.
 	got := r.judge([][]sample{round(10, 100, 0), round(11, 121, 1), round(200, 1900, 0)})
 	require.Equal(t, []verdict{
 		{"work", "10x as fast as other", "10.0x (11 ns, other 121 ns)", true},
@@ -35,6 +35,22 @@ func TestJudge(t *testing.T) {
 
 	r = row{allocs: -1}
 	require.Empty(t, r.judge([][]sample{round(1, 1, 9)}))
+}
+
+func TestTakeMeasuresEachVersion(t *testing.T) {
+	r := row{
+		ours: func(b *testing.B) {
+			m := measured(b)
+			for b.Loop() {
+			}
+			m.stop()
+		},
+		peers: []peer{{"broken", func(b *testing.B) { b.FailNow() }, 1}},
+	}
+	got := r.take()
+	require.Len(t, got, 2)
+	require.Positive(t, got[0].ns)
+	require.True(t, math.IsNaN(got[1].ns))
 }
 
 func TestNanoseconds(t *testing.T) {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ type peer struct {
 
 // sample is one measurement of one version.
 type sample struct {
-	ns     float64
+	ns     float64 // of processor time, an operation
 	allocs int64
 }
 
@@ -42,8 +43,11 @@ func (r *row) take() []sample {
 	var out []sample
 	measure := func(f func(*testing.B)) {
 		x := testing.Benchmark(f)
-		ns := float64(x.T.Nanoseconds()) / float64(x.N) / float64(max(r.per, 1))
-		out = append(out, sample{ns, x.AllocsPerOp()})
+		ns, ran := x.Extra[processorTime]
+		if !ran {
+			ns = math.NaN()
+		}
+		out = append(out, sample{ns / float64(max(r.per, 1)), x.AllocsPerOp()})
 	}
 	measure(r.ours)
 	for _, p := range r.peers {
@@ -59,8 +63,8 @@ type verdict struct {
 }
 
 // judge holds rounds of samples against the row's requirements. A ratio is
-// taken within each round, where a noisy neighbour slows both sides alike, and
-// the median of the ratios decides. A round that did not run fails.
+// taken within each round, where what slows one side is likely to slow the
+// other, and the median of the ratios decides. What did not run fails.
 func (r *row) judge(rounds [][]sample) []verdict {
 	var out []verdict
 	add := func(pass bool, needs, reached string, args ...any) {

@@ -47,7 +47,7 @@ func transition() row {
 func alternate(b *testing.B, recorder machine.Recorder) {
 	i, worked := ours(b, recorder)
 	ev, ctx := toggles(i.Machine()), context.Background()
-	b.ReportAllocs()
+	m := measured(b)
 	n := 0
 	for b.Loop() {
 		if _, err := i.Fire(ctx, ev[n&1]); err != nil {
@@ -55,6 +55,7 @@ func alternate(b *testing.B, recorder machine.Recorder) {
 		}
 		n++
 	}
+	m.stop()
 	if *worked != n {
 		b.Fatalf("%d commands for %d events", *worked, n)
 	}
@@ -63,7 +64,7 @@ func alternate(b *testing.B, recorder machine.Recorder) {
 func looplabAlternates(b *testing.B) {
 	f, _, worked := looplabToggle()
 	ev, ctx := [2]string{"start", "stop"}, context.Background()
-	b.ReportAllocs()
+	m := measured(b)
 	n := 0
 	for b.Loop() {
 		if err := f.Event(ctx, ev[n&1]); err != nil {
@@ -71,6 +72,7 @@ func looplabAlternates(b *testing.B) {
 		}
 		n++
 	}
+	m.stop()
 	if *worked != n {
 		b.Fatalf("%d commands for %d events", *worked, n)
 	}
@@ -79,7 +81,7 @@ func looplabAlternates(b *testing.B) {
 func statelessAlternates(b *testing.B) {
 	s, _, worked := statelessToggle()
 	ev, ctx := [2]any{"start", "stop"}, context.Background()
-	b.ReportAllocs()
+	m := measured(b)
 	n := 0
 	for b.Loop() {
 		if err := s.FireCtx(ctx, ev[n&1]); err != nil {
@@ -87,6 +89,7 @@ func statelessAlternates(b *testing.B) {
 		}
 		n++
 	}
+	m.stop()
 	if *worked != n {
 		b.Fatalf("%d commands for %d events", *worked, n)
 	}
@@ -104,12 +107,13 @@ func refusedByState() row {
 		peers: []peer{{"looplab", func(b *testing.B) {
 			f, _, _ := looplabToggle()
 			ctx := context.Background()
-			b.ReportAllocs()
+			m := measured(b)
 			for b.Loop() {
 				if f.Event(ctx, "stop") == nil {
 					b.Fatal("taken")
 				}
 			}
+			m.stop()
 		}, 1}},
 	}
 }
@@ -130,22 +134,24 @@ func refusedByGuard() row {
 			f, locked, _ := looplabToggle()
 			*locked = true
 			ctx := context.Background()
-			b.ReportAllocs()
+			m := measured(b)
 			for b.Loop() {
 				if f.Event(ctx, "start") == nil {
 					b.Fatal("taken")
 				}
 			}
+			m.stop()
 		}, 1}},
 	}
 }
 
 func refuse(b *testing.B, i *machine.Instance, ev machine.EventID) {
 	ctx := context.Background()
-	b.ReportAllocs()
+	m := measured(b)
 	for b.Loop() {
 		if _, err := i.Fire(ctx, ev); err == nil {
 			b.Fatal("taken")
 		}
 	}
+	m.stop()
 }

@@ -33,6 +33,7 @@ var deviceVerbs = []verb{
 		{name: "exit", kind: code},
 		{name: "store", kind: word, words: []string{"start", "flag", "exit", "fatal"}},
 		{name: "value", kind: count, max: 255},
+		{name: "record", kind: word, words: recordClasses},
 	}},
 	{name: "fault", sim: true, run: (*session).fault, params: []param{
 		{name: "call", kind: word, place: true, need: true, from: func(*machine.Rules) []string { return deviceCalls() }},
@@ -88,6 +89,9 @@ func (s *session) deviceVerb(c *call) error {
 
 const maxKernels = 256
 
+// recordClasses are what a run's own record may say, in the order of their numbers.
+var recordClasses = []string{"ok", "header", "participant", "unclaimed", "unmarked"}
+
 func (s *session) kernelVerb(c *call) error {
 	if len(s.kernels) == maxKernels {
 		return fmt.Errorf("more than %d kernels: %w", maxKernels, ErrTooLarge)
@@ -112,6 +116,13 @@ func (s *session) kernelVerb(c *call) error {
 		when := sim.Phase(slices.Index([]string{"start", "flag", "exit", "fatal"}, c.args["store"]))
 		k.Stores = []sim.Store{{When: when, Size: 1, Value: c.num("value", 0)}}
 	}
+	if c.has("record") {
+		class := indexOf(recordClasses, c.args["record"])
+		// The head of the arguments has the result region's handle and the epoch.
+		k.Stores = append(k.Stores,
+			sim.Store{When: sim.AtExit, Through: true, Size: 8, FromArgs: true, Value: 8},
+			sim.Store{When: sim.AtExit, Through: true, Offset: 8, Size: 4, Value: uint64(class)})
+	}
 	s.kernels[k.Name] = s.sim.Define(k)
 	text := "AICore"
 	if k.Class == backend.AICPU {
@@ -125,6 +136,7 @@ func (s *session) kernelVerb(c *call) error {
 		{k.Paired, ", paired"},
 		{k.Spin, ", spins for its partner"},
 		{k.Flag, ", sets its flag after " + us(k.FlagAfter)},
+		{c.has("record"), ", records " + c.str("record", "")},
 		{k.Exit != 0, ", exits with " + codeText(k.Exit)},
 	} {
 		if p.on {

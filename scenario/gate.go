@@ -115,13 +115,20 @@ func (g *gate) CaptureStatus(_ context.Context, st backend.Stream) (c backend.Ca
 	return c, r
 }
 
-// CreateEvent implements [backend.Backend]. A slot's events are made in order,
-// that of the AICore boundary first.
+// CreateEvent implements [backend.Backend]. The events of a slot are made in
+// order.
 func (g *gate) CreateEvent(context.Context) (e backend.Event, r backend.Result) {
 	slot := g.slot()
 	r = g.pass(sim.OpCreateEvent, func() (r backend.Result) {
 		if e, r = g.b.CreateEvent(free); r.Ok() {
-			g.name(sim.KindEvent, uint64(e), g.slotted("core_done", slot), g.slotted("cpu_done", slot))
+			names := []string{"core_done", "cpu_done"}
+			if g.l.recorder.issued.call == "MakeOrderEvents" {
+				names = []string{"start", "fork", "tail"}
+			}
+			for i := range names {
+				names[i] = g.slotted(names[i], slot)
+			}
+			g.name(sim.KindEvent, uint64(e), names...)
 		}
 		return r
 	})
@@ -163,9 +170,9 @@ func (g *gate) Alloc(_ context.Context, p backend.Place, size uint64) (m backend
 	slot := g.slot()
 	r = g.pass(sim.OpAlloc, func() (r backend.Result) {
 		if m, r = g.b.Alloc(free, p, size); r.Ok() {
-			n := "args"
-			if p == backend.PinnedMemory {
-				n = "pinned"
+			n := [...]string{backend.DeviceMemory: "args", backend.PinnedMemory: "pinned"}[p]
+			if g.l.recorder.issued.call == "AllocateRegion" {
+				n = [...]string{backend.DeviceMemory: "result", backend.PinnedMemory: "source"}[p]
 			}
 			g.name(sim.KindMemory, uint64(m), g.slotted(n, slot))
 		}

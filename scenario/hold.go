@@ -68,7 +68,7 @@ var holdVerbs = []verb{
 	{name: "crash", run: (*session).crash},
 }
 
-var operations = []string{"open", "close", "detach", "quarantine", "prepare", "launch", "poll", "wait", "finalize", "fire", "queue"}
+var operations = []string{"open", "close", "detach", "quarantine", "prepare", "submit", "retry", "abort", "enqueue", "launch", "poll", "wait", "finalize", "recover", "hear", "fire", "queue"}
 
 // heldCalls are the calls of the device and the commands of the rules.
 func heldCalls(r *machine.Rules) []string { return append(deviceCalls(), r.Calls()...) }
@@ -135,13 +135,17 @@ func (s *session) await(o *operation) {
 // pass makes a call of the device, unless a hold wants it.
 func (s *session) pass(l *lane, call string, make func() backend.Result) backend.Result {
 	o := s.running
-	i := slices.IndexFunc(s.holds, func(h *hold) bool {
+	i := -1
+	for j, h := range s.holds {
 		if o == nil || (h.call != call && h.call != l.recorder.issued.call) {
-			return false
+			continue
 		}
-		h.nth--
-		return h.nth == 0
-	})
+		if h.nth > 1 {
+			h.nth--
+		} else if i < 0 {
+			i = j
+		}
+	}
 	if i < 0 {
 		return make()
 	}

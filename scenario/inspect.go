@@ -36,7 +36,7 @@ var eventParams = []param{
 // reads reports that a verb only looks.
 func (c *call) reads() bool {
 	switch c.name {
-	case "state", "facts", "accepts", "explain", "can", "why", "log", "timeline", "violations", "deadlock", "outcomes", "now", "latch show":
+	case "health", "state", "facts", "accepts", "explain", "can", "why", "log", "timeline", "violations", "deadlock", "outcomes", "now", "latch show":
 		return true
 	}
 	return false

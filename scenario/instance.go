@@ -64,7 +64,8 @@ func (s *session) instance(w *machine.World, text string) (machine.Ref, *machine
 }
 
 // eventArgs puts the arguments of an event in order. run=NAME stands for the
-// three parts of a run's identity; process is the present one if it is left out.
+// three parts of a run's identity. Left out, process is the present one, and a
+// truth value is false.
 func (s *session) eventArgs(w *machine.World, m *machine.Machine, ev machine.EventID, given []datadriven.CmdArg) ([]uint64, error) {
 	decl := m.Definition().Events[ev].Args
 	types := m.EventArgs(ev)
@@ -74,6 +75,7 @@ func (s *session) eventArgs(w *machine.World, m *machine.Machine, ev machine.Eve
 	identity := false
 	for i, d := range decl {
 		known = append(known, d.Name)
+		set[i] = types[i].Kind == machine.Bool
 		switch d.Name {
 		case "process":
 			args[i], set[i] = s.naming.processes[s.process], true

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runfence/runfence/backend"
+	"github.com/runfence/runfence/backend/sim"
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/states"
 )
@@ -33,6 +34,7 @@ var laneVerbs = []verb{
 	{name: "lane", run: (*session).laneVerb, params: []param{
 		{name: "name", kind: name, place: true},
 		{name: "slots", kind: count, max: 16},
+		{name: "depth", kind: count, max: 8},
 		{name: "tokens", kind: count, max: 64},
 		{name: "timeout", kind: duration},
 		{name: "borrowed"},
@@ -43,17 +45,28 @@ var laneVerbs = []verb{
 	{name: "close", run: (*session).closeLane},
 	{name: "detach", run: (*session).detach},
 	{name: "quarantine", run: (*session).quarantine},
-	{name: "prepare", run: (*session).prepare, params: []param{
-		{name: "run", kind: name, place: true, need: true},
-		{name: "core", kind: name},
-		{name: "cpu", kind: name},
-		{name: "blocks", kind: count, max: 4096},
-		{name: "args", kind: count},
-	}},
+	{name: "recover", run: (*session).recover},
+	{name: "hear", run: (*session).hear},
+	{name: "health", run: (*session).health},
+	{name: "prepare", run: (*session).prepare, params: workParams},
+	{name: "submit", run: (*session).submit, params: workParams},
+	{name: "retry", run: onRun("prepared", (*states.Run).Retry), params: runName},
+	{name: "abort", run: onRun("rolled back", (*states.Run).Abort), params: runName},
+	{name: "enqueue", run: onRun("enqueued", (*states.Run).Advance), params: runName},
 	{name: "launch", run: (*session).launch, params: runName},
 	{name: "poll", run: (*session).poll, params: runName},
 	{name: "wait", run: (*session).wait, params: runName},
 	{name: "finalize", run: (*session).finalize, params: runName},
+}
+
+var workParams = []param{
+	{name: "run", kind: name, place: true, need: true},
+	{name: "core", kind: name},
+	{name: "cpu", kind: name},
+	{name: "blocks", kind: count, max: 4096},
+	{name: "args", kind: count},
+	{name: "caller", kind: name},
+	{name: "async"},
 }
 
 var runName = []param{{name: "run", kind: name, place: true, need: true}}
@@ -100,11 +113,14 @@ func (s *session) laneVerb(c *call) error {
 		return err
 	}
 	cfg := states.Config{
-		Slots: int(c.num("slots", 1)), Tokens: int(c.num("tokens", 4)), Timeout: c.dur("timeout", time.Second),
+		Slots: int(c.num("slots", 1)), Depth: int(c.num("depth", 1)), Tokens: int(c.num("tokens", 4)), Timeout: c.dur("timeout", time.Second),
 		Borrowed: c.has("borrowed"), Generation: c.num("generation", 0),
 	}
-	if cfg.Slots == 0 || cfg.Tokens == 0 || cfg.Timeout == 0 {
-		return errors.New("lane: it needs a slot, a token, and a timeout that is not zero, which a device rejects")
+	if cfg.Slots == 0 || cfg.Depth == 0 || cfg.Tokens == 0 || cfg.Timeout == 0 {
+		return errors.New("lane: it needs a slot, a depth, a token, and a timeout that is not zero, which a device rejects")
+	}
+	if cfg.Depth > cfg.Slots {
+		return fmt.Errorf("lane: a depth of %d needs as many slots", cfg.Depth)
 	}
 	if err := s.makeLane(n, cfg); err != nil {
 		return err
@@ -113,7 +129,11 @@ func (s *session) laneVerb(c *call) error {
 	if cfg.Borrowed {
 		policy = fmt.Sprintf("borrowed, generation %d", cfg.Generation)
 	}
-	s.printf("lane %s: %s, %s, timeout %s", n, policy, plural(cfg.Slots, "slot"), us(cfg.Timeout))
+	depth := ""
+	if cfg.Depth > 1 {
+		depth = fmt.Sprintf(", depth %d", cfg.Depth)
+	}
+	s.printf("lane %s: %s, %s%s, timeout %s", n, policy, plural(cfg.Slots, "slot"), depth, us(cfg.Timeout))
 	return nil
 }
 
@@ -167,30 +187,123 @@ func (s *session) quarantine(c *call) error {
 	})
 }
 
-func (s *session) prepare(c *call) error {
-	if _, err := s.device(); err != nil {
+func (s *session) recover(c *call) error {
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		err := l.Recover(ctx)
+		return func() { s.result(c, err, "the device was reset, and the reset confirmed") }
+	})
+}
+
+func (s *session) hear(c *call) error {
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		err := l.Hear(ctx)
+		return func() { s.result(c, err, "the notices that waited are taken") }
+	})
+}
+
+func (s *session) health(c *call) error {
+	l, err := s.present()
+	if err != nil {
 		return err
 	}
-	w := states.Work{Blocks: uint32(c.num("blocks", 1)), Args: make([]byte, c.num("args", 0))}
-	for _, k := range []struct {
-		name string
-		to   *backend.Kernel
-	}{{c.str("core", "core"), &w.Core}, {c.str("cpu", "cpu"), &w.CPU}} {
-		var err error
-		if *k.to, err = s.kernel(k.name); err != nil {
-			return err
+	h, err := l.Health()
+	if err != nil {
+		s.answer(c, "%s", s.said(s.opts.Rules, err))
+		return nil
+	}
+	text := "nothing known against it"
+	if h.Suspect {
+		text = "suspect"
+	}
+	for _, n := range []struct {
+		n    uint64
+		what string
+	}{
+		{h.Matched, "matched"},
+		{h.Unattributed, "unattributed"},
+		{h.Undecided, "undecided"},
+		{h.Lost, "lost"},
+		{h.Dropped, "dropped"},
+		{h.Skipped, "skipped"},
+	} {
+		if n.n > 0 {
+			text += fmt.Sprintf(", %d %s", n.n, n.what)
 		}
+	}
+	s.answer(c, "%s", text)
+	return nil
+}
+
+// work is what a command says a run is to execute.
+func (s *session) work(c *call) (w states.Work, err error) {
+	if _, err := s.device(); err != nil {
+		return w, err
+	}
+	w = states.Work{Blocks: uint32(c.num("blocks", 1)), Args: make([]byte, c.num("args", 0)), Async: c.has("async")}
+	if w.Core, err = s.kernel(c.str("core", "core")); err != nil {
+		return w, err
+	}
+	if w.CPU, err = s.kernel(c.str("cpu", "cpu")); err != nil {
+		return w, err
+	}
+	if c.has("caller") {
+		st, err := s.named(c, "caller", sim.KindStream)
+		if err != nil {
+			return w, err
+		}
+		w.Caller = backend.Stream(st)
+	}
+	return w, nil
+}
+
+func (s *session) prepare(c *call) error {
+	w, err := s.work(c)
+	if err != nil {
+		return err
 	}
 	return s.operate(c, func(ctx context.Context, l *lane) func() {
 		r, err := l.Prepare(ctx, w)
+		l.add(c.args["run"], r)
 		if err != nil {
 			return func() { s.result(c, err, "") }
 		}
-		x := &run{Run: r}
-		l.runs[c.args["run"]] = x
-		x.permit = l.fact("run", r.Identity().Slot, "permit")
 		return func() { s.answer(c, "on slot %d", r.Identity().Slot) }
 	})
+}
+
+// submit takes a run as far as it can be: prepared or, with a caller's stream,
+// enqueued.
+func (s *session) submit(c *call) error {
+	w, err := s.work(c)
+	if err != nil {
+		return err
+	}
+	return s.operate(c, func(ctx context.Context, l *lane) func() {
+		r, err := l.Submit(ctx, w)
+		l.add(c.args["run"], r)
+		if err != nil {
+			return func() { s.result(c, err, "") }
+		}
+		st, _ := r.State()
+		return func() { s.answer(c, "%s on slot %d", st, r.Identity().Slot) }
+	})
+}
+
+// add keeps a run under its name; nil is none.
+func (l *lane) add(name string, r *states.Run) {
+	if r != nil {
+		l.runs[name] = &run{Run: r, permit: l.fact("run", r.Identity().Slot, "permit")}
+	}
+}
+
+// onRun makes a verb of a method of runs.
+func onRun(ok string, f func(*states.Run, context.Context) error) func(*session, *call) error {
+	return func(s *session, c *call) error {
+		return s.onRun(c, func(ctx context.Context, r *run) func() {
+			err := f(r.Run, ctx)
+			return func() { s.result(c, err, ok) }
+		})
+	}
 }
 
 // kernel returns an image by name.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/runfence/runfence/backend"
@@ -89,7 +90,7 @@ func (s *session) settle(c *call) error {
 	if err != nil {
 		return err
 	}
-	res, err := s.handResult(s.pure, c)
+	res, err := s.handResult(s.pure, r, c)
 	if err != nil {
 		return err
 	}
@@ -101,16 +102,37 @@ func (s *session) settle(c *call) error {
 	return nil
 }
 
-// handResult is the result that a script gives by hand. What is not said of a
-// value is what the environment wants to hear: its own context.
-func (s *session) handResult(w *machine.World, c *call) (machine.Result, error) {
+// inFlight returns the command that an instance has in flight, or "".
+func inFlight(w *machine.World, r machine.Ref) string {
+	m := w.Rules().At(r.Machine)
+	_, row, _ := strings.Cut(w.StateName(r), "▸")
+	for _, x := range m.Definition().Rows {
+		if x.ID == row {
+			call, _, _ := strings.Cut(x.Command, "(")
+			return call
+		}
+	}
+	return ""
+}
+
+// handResult is the result that a script gives by hand. Asked for a context,
+// it is the device's own if nothing else is said.
+func (s *session) handResult(w *machine.World, r machine.Ref, c *call) (machine.Result, error) {
 	res := machine.Result{Accepted: c.has("accepted"), Codes: machine.Codes{Code: int32(c.code("code", 0)), Last: int32(c.code("code", 0))}}
-	switch v := c.str("value", "home"); v {
+	v := c.str("value", "0")
+	if call := inFlight(w, r); !c.has("value") && (call == "CurrentContext" || call == "CreateContext") {
+		v = "home"
+	}
+	switch v {
 	case "complete":
 		res.Value = uint64(backend.Complete)
 	case "not_ready":
 		res.Value = uint64(backend.NotReady)
 	default:
+		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+			res.Value = n
+			break
+		}
 		x, ok := s.naming.contexts[v]
 		if !ok {
 			known := []string{"complete", "not_ready"}
@@ -237,7 +259,7 @@ func (s *session) outcomes(c *call) error {
 		if _, flying, _ := w.State(r); !flying {
 			return fmt.Errorf("outcomes: %s has no command in flight", w.Rules().RefName(r))
 		}
-		res, err := s.handResult(w, c)
+		res, err := s.handResult(w, r, c)
 		if err != nil {
 			return err
 		}
@@ -307,9 +329,6 @@ func (s *session) crash(c *call) error {
 	l, err := s.present()
 	if err != nil {
 		return err
-	}
-	for _, x := range s.laneList {
-		x.recorder.closed = true
 	}
 	s.crashed = true
 	l.Driver().View(func(w *machine.World) { s.pure = w.Clone() })

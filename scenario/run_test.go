@@ -35,10 +35,10 @@ func play(t *testing.T, script string, o Options) (string, error) {
 }
 
 func TestRewriteAndCheck(t *testing.T) {
-	const src = "# kept\n\nopen\n----\nopen: closed\n\n# kept, too\n\nprepare \\\n  a\nnow\n\nlaunch a\n----\n----\nblank\n\nlines\n----\n----\n\nstate\n----\n"
+	const src = "# kept\n\nopen\n----\nopen: closed\n\n# kept, too\n\nprepare \\\n  a\nnow\n\nlaunch a\n----\n----\nblank\n\nlines\n----\n----\n\nstate launch[a]\n----\n"
 	r, err := Run("f.txt", []byte(src), Options{})
 	require.NoError(t, err)
-	want := "# kept\n\nopen\n----\nopen: owned, 1 slot\n\n# kept, too\n\nprepare \\\n  a\nnow\n----\nprepare a: on slot 0\nnow: 0us\n\nlaunch a\n----\nlaunch a: complete, both boundaries recorded\n\nstate\n----\nenvironment: live\nlane: open\nrun[0]: launched\nfence[0]: armed\nopening: open\nlaunch[0]: complete\n"
+	want := "# kept\n\nopen\n----\nopen: owned, 1 slot\n\n# kept, too\n\nprepare \\\n  a\nnow\n----\nprepare a: on slot 0\nnow: 0us\n\nlaunch a\n----\nlaunch a: complete, both boundaries recorded\n\nstate launch[a]\n----\nlaunch[0]: complete\n"
 	require.Equal(t, want, string(r.Rewritten))
 
 	var lines []int
@@ -85,14 +85,15 @@ func TestErrorsHaveALineAndTheNearestWord(t *testing.T) {
 		{"lane slots=17", `t.txt:1: lane: slots=17: want a number from 0 to 16`},
 		{"lane slots=99999999999999999999999", `want a number from 0 to 16`},
 		{"lane slots=-1", `want a number from 0 to 16`},
-		{"lane slots=0", `it needs a slot, a token, and a timeout`},
+		{"lane slots=0", `it needs a slot, a depth, a token, and a timeout`},
 		{"lane timeout=5", `t.txt:1: lane: timeout: "5": want a duration from 0 to 24h, such as 40us`},
 		{"lane timeout=1000h", `want a duration from 0 to 24h`},
 		{"lane timeout=0s", `a timeout that is not zero`},
 		{"lane generation=1", ``},
 		{"lane 9lives", `want a name`},
-		{"prepare", `t.txt:1: prepare: run is missing; usage: prepare RUN [core=…] [cpu=…] [blocks=…] [args=…]`},
-		{"prepare a b", `t.txt:1: prepare: "b" is one word too many; usage: prepare RUN`},
+		{"prepare", `t.txt:1: prepare: run is missing; usage: prepare RUN [core=…] [cpu=…] [blocks=…] [args=…] [caller=…] [async]`},
+		{"prepare a b", `t.txt:1: prepare: unknown word "b": want one of ["async"]`},
+		{"launch a b", `t.txt:1: launch: "b" is one word too many; usage: launch RUN`},
 		{"open\nprepare a core=cpo", `t.txt:2: unknown kernel "cpo": did you mean`},
 		{"open\nlaunch a", `t.txt:2: unknown run "a": there are none`},
 		{"open\nprepare abc\nlaunch abd", `t.txt:3: unknown run "abd": did you mean "abc"?`},
@@ -285,8 +286,8 @@ func TestRecorder(t *testing.T) {
 	require.Contains(t, out, "crash: launch[0] was in flight")
 	require.NoError(t, w.Close())
 	require.Equal(t, []opened{
-		{"lane", map[string]int{"slot": 1, "token": 4}, 0},
-		{"b", map[string]int{"slot": 2, "token": 3}, 0},
+		{"lane", states.Config{}.Pools(), 0},
+		{"b", states.Config{Slots: 2, Tokens: 3}.Pools(), 0},
 	}, worlds)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	last := ""
@@ -357,9 +358,33 @@ func TestHeldOperationsEnd(t *testing.T) {
 	require.Equal(t, machine.Issued, count.last, "the end of a script is not an answer")
 }
 
-type recordCount struct{ last machine.RecordKind }
+type recordCount struct {
+	last machine.RecordKind
+	time int64
+}
 
-func (c *recordCount) Record(r *machine.Record) { c.last = r.Kind }
+func (c *recordCount) Record(r *machine.Record) { c.last, c.time = r.Kind, r.Time }
+
+// TestRecordsHaveVirtualTime: the log's clock is the device's.
+func TestRecordsHaveVirtualTime(t *testing.T) {
+	var count recordCount
+	_, err := play(t, "open\nprepare a\nlaunch a\nwait a", Options{
+		Recorder: func(string, map[string]int, int) machine.Recorder { return &count },
+	})
+	require.NoError(t, err)
+	require.Equal(t, 50*time.Microsecond, time.Duration(count.time))
+}
+
+// TestHeldTwiceInOneCommand: a command that makes several calls is the one that
+// is held, whatever happened at the hold before.
+func TestHeldTwiceInOneCommand(t *testing.T) {
+	out, err := play(t, "open\nprepare a\nhold CreateEvent\nhold CreateEvent nth=2\nlaunch a\nfire environment check\nresume launch a\nresume launch a", Options{})
+	require.NoError(t, err)
+	require.Contains(t, out, `launch a: held before CreateEvent (MakeEvents of launch[0])
+fire environment check: live
+launch a: held before CreateEvent (MakeEvents of launch[0])
+launch a: complete`)
+}
 
 // TestTimeline: what the host did and what the streams did, each with the line
 // of the script that it came from.
@@ -382,7 +407,7 @@ func TestTimeline(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"0s 4 kernel core starts", "40µs 5 kernel core ends", "40µs 5 record core_done"}, core)
-	require.Equal(t, []string{"0s 4 kernel cpu starts", "50µs 5 kernel cpu ends", "50µs 5 record cpu_done"}, cpu)
+	require.Equal(t, []string{"0s 4 copy source to result", "0s 4 kernel cpu starts", "50µs 5 kernel cpu ends", "50µs 5 record cpu_done"}, cpu)
 }
 
 // TestViolations: a misuse is told by the command that made it, and again at the end.

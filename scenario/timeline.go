@@ -91,14 +91,14 @@ func (s *session) trace(t sim.TraceEvent) {
 	}
 	switch t.Kind {
 	case sim.TraceCall:
-		if t.Op == sim.OpCurrentContext {
-			return // every operation begins with it
+		if quiet(t.Op) {
+			return
 		}
 		s.timeline.begun, s.timeline.kernel = len(s.timeline.events), ""
 		e.Text = t.Op.String() + s.about(t)
 	case sim.TraceReturn:
 		text := t.Op.String() + s.about(t) + s.ended(t)
-		if t.Op != sim.OpCurrentContext {
+		if !quiet(t.Op) {
 			if began := &s.timeline.events[s.timeline.begun]; began.Time == t.Time {
 				began.Text = text
 				return
@@ -124,6 +124,11 @@ func (s *session) trace(t sim.TraceEvent) {
 		}
 	}
 	s.timeline.events = append(s.timeline.events, e)
+}
+
+// quiet calls are told only if they fail: operations begin with them.
+func quiet(op sim.OpKind) bool {
+	return op == sim.OpCurrentContext || op == sim.OpStreamID || op == sim.OpNotices
 }
 
 // began notes where an entry began; it reports that the entry ends at the very
@@ -188,7 +193,7 @@ func (s *session) happened(t sim.TraceEvent) string {
 	case sim.EntryRecord, sim.EntryWait:
 		what += " " + s.naming.of(sim.KindEvent, uint64(t.Event))
 	case sim.EntryCopy:
-		what += " to " + s.naming.of(sim.KindMemory, uint64(t.Memory))
+		what += " " + s.naming.of(sim.KindMemory, uint64(t.Source)) + " to " + s.naming.of(sim.KindMemory, uint64(t.Memory))
 	}
 	switch t.Kind {
 	case sim.TraceStart:

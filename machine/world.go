@@ -146,6 +146,10 @@ func (w *World) Name() string { return w.config.Name }
 // Seq returns the sequence number of the last record made.
 func (w *World) Seq() uint64 { return w.seq }
 
+// Observe gives the world another recorder, or none: a clone has none until it
+// is given one.
+func (w *World) Observe(r Recorder) { w.config.Recorder = r }
+
 // Clone returns an independent copy. It has no recorder.
 func (w *World) Clone() *World {
 	c := &World{rules: w.rules, config: w.config, pools: w.pools, queueAt: w.queueAt, queueCap: w.queueCap, seq: w.seq, flying: w.flying}

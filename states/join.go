@@ -10,6 +10,7 @@ func join() *machine.Definition {
 	lend := func(b string) string {
 		return "pred.reserve(pred_epoch, pred_generation, pred_dispatch, " + b + ", arming)"
 	}
+	const gone = "A verified reset took the count along with the arming."
 	var rows []machine.Row
 	// Each stream's wait names the other's boundary.
 	for _, x := range [][2]string{{"core", "cpu_done"}, {"cpu", "core_done"}} {
@@ -18,13 +19,15 @@ func join() *machine.Definition {
 		rows = append(rows,
 			machine.Row{ID: "queued-" + s, From: "joining", Event: "queued_" + s, Guard: s + "_wait == reserved", Source: "F34, F135", Then: []machine.Target{{Do: s + "_wait = queued"}}},
 			machine.Row{ID: "queued-" + s + "-unreserved", From: "joining", Event: "queued_" + s, Guard: "else", Refuse: ErrNotCommitted},
-			machine.Row{ID: "revoked-" + s, From: "joining", Event: "revoked_" + s, Guard: s + "_wait == reserved", Source: "F135", Then: []machine.Target{{Do: s + "_wait = no_wait", With: giveBack}}},
+			machine.Row{ID: "revoked-" + s, From: "joining", Event: "revoked_" + s, Guard: s + "_wait == reserved && view.standing", Source: "F135", Then: []machine.Target{{Do: s + "_wait = no_wait", With: giveBack}}},
+			machine.Row{ID: "revoked-" + s + "-gone", From: "joining", Event: "revoked_" + s, Guard: s + "_wait == reserved", Source: "F140", Doc: gone, Then: []machine.Target{{Do: s + "_wait = no_wait"}}},
 			machine.Row{ID: "revoked-" + s + "-queued", From: "joining", Event: "revoked_" + s, Guard: "else", Refuse: ErrTokenHeld},
 			machine.Row{
-				ID: "proven-" + s, From: "joining", Event: "proven_" + s, Guard: s + "_wait == queued", Source: "F135",
+				ID: "proven-" + s, From: "joining", Event: "proven_" + s, Guard: s + "_wait == queued && view.standing", Source: "F135",
 				Doc:  "A boundary of this run behind the wait, on the stream that holds it, has completed.",
 				Then: []machine.Target{{Do: s + "_wait = no_wait", With: giveBack}},
 			},
+			machine.Row{ID: "proven-" + s + "-gone", From: "joining", Event: "proven_" + s, Guard: s + "_wait == queued", Source: "F140", Doc: gone, Then: []machine.Target{{Do: s + "_wait = no_wait"}}},
 			machine.Row{ID: "proven-" + s + "-none", From: "joining", Event: "proven_" + s, Guard: "else", Then: []machine.Target{{}}},
 			machine.Row{ID: "proven-" + s + "-apart", From: "apart|planned|declined", Event: "proven_" + s, Then: []machine.Target{{}}},
 		)
@@ -52,9 +55,10 @@ func join() *machine.Definition {
 		},
 
 		machine.Row{
-			ID: "cancel-reserved", From: "joining", Event: "cancel", Guard: "core_wait == reserved && cpu_wait == reserved", Source: "F135",
+			ID: "cancel-reserved", From: "joining", Event: "cancel", Guard: "core_wait == reserved && cpu_wait == reserved && view.standing", Source: "F135",
 			Then: []machine.Target{{To: "apart", Do: "core_wait = no_wait; cpu_wait = no_wait", With: []string{"pred.drop(cpu_done, arming)", "pred.drop(core_done, arming)"}}},
 		},
+		machine.Row{ID: "cancel-gone", From: "joining", Event: "cancel", Guard: "core_wait == reserved && cpu_wait == reserved", Source: "F140", Doc: gone, Then: []machine.Target{{To: "apart", Do: noJoin}}},
 		machine.Row{ID: "cancel-queued", From: "joining", Event: "cancel", Guard: "core_wait != no_wait || cpu_wait != no_wait", Refuse: ErrReferenceHeld, Source: "F142"},
 		machine.Row{ID: "cancel-joining", From: "joining", Event: "cancel", Guard: "else", Then: []machine.Target{{To: "apart", Do: noJoin}}},
 		machine.Row{ID: "cancel", From: "apart|planned|declined", Event: "cancel", Then: []machine.Target{{To: "apart", Do: noJoin}}},
@@ -88,6 +92,7 @@ func join() *machine.Definition {
 		},
 		Views: []machine.View{
 			{Name: "recorded", Expr: "pred.arming == arming && arming != none && (pred.core == recorded || pred.core == complete) && (pred.cpu == recorded || pred.cpu == complete)"},
+			{Name: "standing", Expr: "arming != none && pred.arming == arming", Doc: "The predecessor's fence still counts the waits."},
 			{Name: "back", Expr: `any(join, state == "joining" && home == join.pred && pred == join.home)`, Doc: "The predecessor is queued behind this run."},
 		},
 		Events: []machine.Event{

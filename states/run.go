@@ -109,14 +109,21 @@ func run() *machine.Definition {
 				Then: []machine.Target{{To: "drained", Do: "verdict = broken", With: []string{"lane.proven()"}}},
 			},
 
-			stale("launched|partial", "swept"),
+			// The slot's fence and edges go in the same step: nothing of the run may
+			// look as if it stood.
+			stale("launched|partial|drained", "swept"),
+			{
+				ID: "swept-drained", From: "drained", Event: "swept", Guard: "else", Source: "F136, F140",
+				Doc:  "Its verdict stands; the reset took its fence.",
+				Then: []machine.Target{{Do: "reset = true", With: letGo}},
+			},
 			{
 				ID: "swept", From: "launched", Event: "swept", Guard: "else", Source: "F14, F132",
-				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true"}},
+				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true", With: letGo}},
 			},
 			{
 				ID: "swept-partial", From: "partial", Event: "swept", Guard: "else", Source: "F14, F132",
-				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true", With: []string{"lane.proven()"}}},
+				Then: []machine.Target{{To: "drained", Do: "verdict = swept; reset = true", With: append([]string{"lane.proven()"}, letGo...)}},
 			},
 
 			stale("prepared|not started|drained", "retire"),
@@ -142,3 +149,6 @@ func run() *machine.Definition {
 		},
 	}
 }
+
+// letGo is what a verified reset takes from a slot.
+var letGo = []string{"caller_order.abandon()", "join.abandon()", "fence.abandon()", "region.forget()"}

@@ -1,0 +1,271 @@
+package invariants
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/states"
+)
+
+// An explorer of the rules alone, against a device that may answer anything:
+// breadth first over what a host may start, what an operation does next, and
+// every answer to every call in flight. It knows no device, so it visits more
+// than any device does; what holds here holds on all of them.
+type explorer struct {
+	t     *testing.T
+	rules *machine.Rules
+	// hosts lists what a host may start in a world.
+	hosts func(w *machine.World) []event
+	most  int
+
+	seen   map[machine.Fingerprint]bool
+	queue  []node
+	states int
+	steps  int
+	fired  map[string]bool // machine/row
+}
+
+type node struct {
+	w    *machine.World
+	path *path
+}
+
+type path struct {
+	before *path
+	what   string
+}
+
+func (p *path) String() string {
+	var all []string
+	for ; p != nil; p = p.before {
+		all = append([]string{p.what}, all...)
+	}
+	return strings.Join(all, "\n")
+}
+
+type event struct {
+	machine string
+	slot    int
+	name    string
+	args    []uint64
+}
+
+type capture struct{ records []machine.Record }
+
+func (c *capture) Record(r *machine.Record) { c.records = append(c.records, *r) }
+
+const context, process = 77, 1
+
+func (x *explorer) run(pools map[string]int, start func(w *machine.World) *machine.World) {
+	w, err := x.rules.NewWorld(machine.Config{Name: "lane", Pools: pools})
+	require.NoError(x.t, err)
+	x.seen, x.fired = map[machine.Fingerprint]bool{}, map[string]bool{}
+	x.visit(start(w), nil, "")
+	for len(x.queue) > 0 && x.states < x.most {
+		n := x.queue[0]
+		x.queue = x.queue[1:]
+		x.expand(n)
+	}
+}
+
+func (x *explorer) visit(w *machine.World, before *path, what string) {
+	f := w.Fingerprint(nil)
+	if x.seen[f] {
+		return
+	}
+	x.seen[f] = true
+	x.states++
+	p := &path{before, what}
+	for _, finding := range Check(w) {
+		x.t.Fatalf("%v\n%v", finding, p)
+	}
+	x.queue = append(x.queue, node{w, p})
+}
+
+// try takes a step on a copy, checks it, and visits where it leads.
+func (x *explorer) try(n node, what string, step func(w *machine.World) *machine.Step) {
+	w := n.w.Clone()
+	c := &capture{}
+	w.Observe(c)
+	s := step(w)
+	if s == nil {
+		return
+	}
+	x.steps++
+	w.Observe(nil)
+	if s.Status == machine.Hole {
+		x.t.Fatalf("a hole in the rules: %v\n%v\n%s", w.RefusalError(s), n.path, what)
+	}
+	for i := range c.records {
+		r := &c.records[i]
+		x.fired[x.rules.At(r.Ref.Machine).Name()+"/"+x.rules.At(r.Ref.Machine).RowID(r.Row)] = true
+		for _, finding := range CheckStep(n.w, w, r) {
+			x.t.Fatalf("%v\n%v\n%s", finding, n.path, what)
+		}
+	}
+	if s.Status == machine.StepRefused && s.Root != s.Ref {
+		x.t.Fatalf("an emitted event is refused: %v\n%v\n%s", w.RefusalError(s), n.path, what)
+	}
+	x.visit(w, n.path, what)
+}
+
+func (x *explorer) expand(n node) {
+	for i := range n.w.Queued() {
+		root := n.w.QueuedRoot(i)
+		x.try(n, "next of "+x.rules.RefName(root), func(w *machine.World) *machine.Step { return w.Next(root) })
+	}
+	for id := range x.rules.NumMachines() {
+		m := x.rules.At(machine.MachineID(id))
+		for slot := range n.w.Capacity(m.ID()) {
+			ref := n.w.Ref(m.ID(), slot)
+			if _, out, _ := n.w.State(ref); out {
+				_, row, _ := strings.Cut(n.w.StateName(ref), "▸")
+				for _, res := range answers(command(m, row)) {
+					x.try(n, fmt.Sprintf("%s: %v %d", n.w.StateName(ref), res.Outcome, res.Value), func(w *machine.World) *machine.Step { return w.Settle(ref, res) })
+				}
+			}
+		}
+	}
+	for _, e := range x.hosts(n.w) {
+		m := x.rules.Machine(e.machine)
+		ref := n.w.Ref(m.ID(), e.slot)
+		x.try(n, fmt.Sprintf("%s[%d] %s", e.machine, e.slot, e.name), func(w *machine.World) *machine.Step {
+			return w.Issue(ref, m.MustEvent(e.name), e.args...)
+		})
+	}
+}
+
+func command(m *machine.Machine, row string) string {
+	for i := range m.Definition().Rows {
+		if r := &m.Definition().Rows[i]; r.ID == row {
+			name, _, _ := strings.Cut(r.Command, "(")
+			return name
+		}
+	}
+	return ""
+}
+
+// answers are the ways in which a call may end, as far as the rules can tell.
+func answers(call string) []machine.Result {
+	bad := []machine.Result{
+		{Outcome: machine.Refused, Codes: machine.Codes{Code: 1}},
+		{Outcome: machine.Failed, Codes: machine.Codes{Code: 2}},
+		{Outcome: machine.TimedOut, Codes: machine.Codes{Code: 3}},
+	}
+	switch call {
+	case "CurrentContext", "CreateContext":
+		return []machine.Result{{Value: context}, {Value: context + 1}, bad[1]}
+	case "PrepareRun", "QueryCore", "QueryCPU", "QueryTail", "QueryCoreStream", "QueryCPUStream", "CaptureStatus", "ResetDevice":
+		return append(bad, machine.Result{}, machine.Result{Value: 1})
+	case "ReadRecord":
+		return append(bad, machine.Result{Value: 1}, machine.Result{}, machine.Result{Value: 1, Codes: machine.Codes{Code: 1}})
+	case "RollBack":
+		return append(bad, machine.Result{Value: 1}, machine.Result{})
+	case "RecordCore":
+		return append(bad, machine.Result{Value: 10})
+	case "RecordCPU":
+		return append(bad, machine.Result{Value: 11})
+	}
+	return append(bad, machine.Result{})
+}
+
+// opened brings a world to an open lane, everything going well.
+func opened(t *testing.T, depth uint64) func(w *machine.World) *machine.World {
+	return func(w *machine.World) *machine.World {
+		r := w.Rules()
+		one := func(m string) machine.Ref { return w.Ref(r.Machine(m).ID(), 0) }
+		opening := one("opening")
+		require.Equal(t, machine.Accepted, w.Issue(opening, r.Machine("opening").MustEvent("start"), process, 0, 0, 0, depth).Status)
+		for range 20 {
+			s := w.Next(opening)
+			if s == nil {
+				break
+			}
+			if s.Status == machine.InFlight {
+				w.Settle(s.Ref, machine.Result{Value: context})
+			}
+		}
+		require.Equal(t, "open", w.StateName(one("lane")))
+		return w
+	}
+}
+
+// identity reads the identity that the slot's run has, for a host that has its handle.
+func identity(w *machine.World, slot int) []uint64 {
+	m := w.Rules().Machine("run")
+	ref := w.Ref(m.ID(), slot)
+	out := []uint64{process}
+	for _, f := range m.IdentityFacts() {
+		v, _ := w.Fact(ref, f)
+		out = append(out, v)
+	}
+	return out
+}
+
+func in(w *machine.World, name string, slot int, states ...string) bool {
+	i, _ := look(w).at(name, slot)
+	return i.in(states...)
+}
+
+// host is one that uses a slot in every order, an operation at a time.
+func host(slot int, eager, async uint64) func(w *machine.World) []event {
+	return func(w *machine.World) []event {
+		// One operation of the host's at a time, but a poll beside a wait.
+		if !in(w, "prepare", slot, "ready", "waiting") || !in(w, "finalize", slot, "ready") || !in(w, "recovery", 0, "ready", "unusable") {
+			return nil
+		}
+		if !in(w, "launch", slot, "idle", "not started", "complete", "partial") || w.Queued() > 2 {
+			return nil
+		}
+		id := identity(w, slot)
+		var out []event
+		switch {
+		case in(w, "run", slot, "idle"):
+			m := w.Rules().Machine("run")
+			if ref := w.Ref(m.ID(), slot); ref.Gen < 2 {
+				out = append(out, event{"prepare", slot, "start", []uint64{process, 1, eager, async}})
+			}
+			return out
+		case in(w, "run", slot, "prepared"):
+			m := w.Rules().Machine("run")
+			permit, _ := w.Fact(w.Ref(m.ID(), slot), m.MustFact("permit"))
+			out = append(out, event{"launch", slot, "start", append(id, permit)})
+		case in(w, "prepare", slot, "waiting"):
+			return []event{{"prepare", slot, "retry", id}, {"prepare", slot, "abort", id}}
+		}
+		if in(w, "drain", slot, "ready") {
+			out = append(out, event{"drain", slot, "start", id})
+		}
+		if in(w, "poll", slot, "ready") {
+			out = append(out, event{"poll", slot, "start", id})
+		}
+		out = append(out, event{"finalize", slot, "start", id})
+		if in(w, "run", slot, "partial") {
+			out = append(out, event{"recovery", 0, "start", []uint64{process}})
+		}
+		return out
+	}
+}
+
+func explore(t *testing.T, pools map[string]int, depth uint64, most int, hosts func(w *machine.World) []event) *explorer {
+	t.Helper()
+	x := &explorer{t: t, rules: states.Rules(), hosts: hosts, most: most}
+	x.run(pools, opened(t, depth))
+	t.Logf("%d worlds, %d steps, %d left, %d rows taken", x.states, x.steps, len(x.queue), len(x.fired))
+	return x
+}
+
+func TestEveryAnswerToAPlainRun(t *testing.T) {
+	x := explore(t, map[string]int{"slot": 1, "token": 1, "callable": 1, "watched": 2}, 1, 60_000, host(0, 0, 0))
+	require.True(t, x.fired["outcome/certify"])
+	require.True(t, x.fired["recovery/swept"])
+}
+
+func TestEveryAnswerToACallersRun(t *testing.T) {
+	x := explore(t, map[string]int{"slot": 1, "token": 1, "callable": 1, "watched": 2}, 1, 60_000, host(0, 1, 1))
+	require.True(t, x.fired["caller_order/proven"])
+}

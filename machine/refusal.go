@@ -273,6 +273,16 @@ type FailureError struct {
 	row   RowID
 }
 
+// FailureError makes the error for a step that was accepted and whose target
+// names a failure. It returns nil if it names none. panicked is what the step's
+// command panicked with, if it did.
+func (w *World) FailureError(s *Step, panicked any) error {
+	if s.Status != Accepted || s.Reason == "" {
+		return nil
+	}
+	return &FailureError{rules: w.rules, Ref: s.Ref, State: s.State, Event: s.Event, Reason: s.Reason, Code: s.Code, Panic: panicked, row: s.Row}
+}
+
 // Unwrap returns the Reason and the Cause.
 func (e *FailureError) Unwrap() []error {
 	if e.Cause == nil {

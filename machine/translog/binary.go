@@ -37,9 +37,10 @@ const (
 // Bounds on one entry, in bytes, that writer and reader share. They are what
 // bounds the memory a hostile log can take.
 const (
-	maxHeaderLine = 1 << 20  // the first line, and that of one machine
+	maxHeaderLine = 1 << 19  // the first line, and that of one machine
 	maxHeader     = 16 << 20 // all of them
 	maxEntry      = 1 << 16
+	maxRows       = 1 << 15 // of all machines; rules have no more than half of it
 	maxSite       = 1 << 10
 	maxSites      = 1 << 13
 )

@@ -215,6 +215,7 @@ func (r *Reader) readHeader() error {
 	if err != nil {
 		return err
 	}
+	rows := 0
 	for range n {
 		place := r.Place()
 		b, err := r.read(maxHeaderLine)
@@ -237,10 +238,11 @@ func (r *Reader) readHeader() error {
 		if m.Kind != kindMachine {
 			return r.corrupt(place, fmt.Errorf("a line of kind %q in the header", m.Kind))
 		}
-		h.Machines = append(h.Machines, m.MachineTable)
-		if r.at > maxHeader+maxHeaderLine {
-			return r.corrupt(place, fmt.Errorf("header: %w", ErrTooLong))
+		rows += len(m.Rows)
+		if r.at > maxHeader+maxHeaderLine || rows > maxRows {
+			return r.corrupt(place, fmt.Errorf("header of more than %d bytes or %d rows: %w", maxHeader, maxRows, ErrTooLong))
 		}
+		h.Machines = append(h.Machines, m.MachineTable)
 	}
 	if err := h.compile(); err != nil {
 		return r.corrupt(r.Place(), fmt.Errorf("header: %w", err))

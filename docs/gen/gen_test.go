@@ -93,8 +93,10 @@ func TestGroupsAreAllThereIs(t *testing.T) {
 func TestPageLeavesNothingOut(t *testing.T) {
 	names, err := readReasons(os.DirFS(tree(t)))
 	require.NoError(t, err)
-	for _, d := range states.Definitions() {
-		text, err := page(d, "prose", names)
+	for _, name := range states.Rules().Machines() {
+		m := states.Rules().Machine(name)
+		d := m.Definition()
+		text, err := page(m, "prose", names)
 		require.NoError(t, err)
 		tables := text[strings.Index(text, "## States"):]
 		has := func(format string) { t.Helper(); require.Contains(t, tables, cell(format), d.Name) }
@@ -126,33 +128,62 @@ func TestPageLeavesNothingOut(t *testing.T) {
 	}
 }
 
-func TestRowsAsTables(t *testing.T) {
-	d := &machine.Definition{
+// door is a machine with a row of each kind.
+func door(t *testing.T) *machine.Machine {
+	t.Helper()
+	rules, err := machine.Compile(&machine.Definition{
 		Name: "door", Doc: "A door.", Source: "nowhere",
-		States: []machine.State{{Name: "shut", Doc: "It is shut."}, {Name: "open"}, {Name: "gone", Terminal: true, Kept: true}},
-		Events: []machine.Event{{Name: "push", Doc: "Push it.", Args: []machine.Fact{{Name: "hard", Type: "bool"}}}, {Name: "knock"}},
+		States: []machine.State{{Name: "shut", Doc: "It is shut."}, {Name: "wide open"}, {Name: "gone", Terminal: true, Kept: true}},
+		Facts:  []machine.Fact{{Name: "pushes", Type: "int 9"}},
+		Events: []machine.Event{{Name: "push", Doc: "Push it.", Args: []machine.Fact{{Name: "hard", Type: "bool"}}}, {Name: "knock"}, {Name: "take"}},
 		Rows: []machine.Row{
-			{ID: "push", From: "shut|open", Event: "push", Guard: "arg.hard || true", Before: "pushes++", Command: "Push()", Source: "F1", Then: []machine.Target{
-				{On: "ok", When: "res.value == 1", To: "open", Do: "a = 1", With: []string{"bell.ring()"}, Emit: []string{"self.knock()"}, Return: "1"},
+			{ID: "push", From: "shut|wide open", Event: "push", Guard: "arg.hard || pushes == 3", Before: "pushes++", Command: "Push()", Source: "F1", Then: []machine.Target{
+				{On: "ok", When: "res.value == 1", To: "wide open", Do: "pushes = 1", With: []string{"bell.ring()"}, Emit: []string{"self.knock()"}, Return: "1"},
+				{On: "ok"},
 				{Error: "stuck", Code: "res.code"},
 			}},
-			{ID: "push-not", From: "shut", Event: "push", Guard: "else", Refuse: "locked"},
+			{ID: "push-not", From: "shut|wide open", Event: "push", Guard: "else", Refuse: "locked"},
 			{ID: "knock", From: "shut", Event: "knock", Defer: true, Doc: "Later."},
+			{ID: "take", From: "shut|wide open", Event: "take", Then: []machine.Target{{To: "gone"}}},
 		},
-	}
-	text, err := page(d, "Doors.", map[machine.Reason]string{"locked": "ErrLocked"})
+	}, &machine.Definition{
+		Name: "bell", States: []machine.State{{Name: "hung"}}, Events: []machine.Event{{Name: "ring"}},
+		Rows: []machine.Row{{ID: "ring", From: "hung", Event: "ring", Then: []machine.Target{{}}}},
+	})
+	require.NoError(t, err)
+	return rules.Machine("door")
+}
+
+func TestPage(t *testing.T) {
+	text, err := page(door(t), "Doors.", map[machine.Reason]string{"locked": "ErrLocked"})
 	require.NoError(t, err)
 	for _, line := range []string{
 		"| `gone` |  | terminal, kept |",
 		"Push it. Arguments: `hard: bool`.",
-		"| 1 | `push` | `shut`, `open` | `arg.hard \\|\\| true` | `pushes++` | `Push()` | ok `res.value == 1` | `open` | `a = 1`<br>takes along `bell.ring()`<br>emits `self.knock()` | returns `1` | F1 |",
+		"| 1 | `push` | `shut`, `wide open` | `arg.hard \\|\\| pushes == 3` | `pushes++` | `Push()` | ok `res.value == 1` | `wide open` | `pushes = 1`<br>takes along `bell.ring()`<br>emits `self.knock()` | returns `1` | F1 |",
+		"|  |  |  |  |  |  | ok | stays |  |  |  |",
 		"|  |  |  |  |  |  | any other | stays |  | stuck, code `res.code` |  |",
-		"| `push` | 2 | `shut` | `else` | `ErrLocked` | `push-not` |  |  |",
+		"| `push` | 2 | `shut`, `wide open` | `else` | `ErrLocked` | `push-not` |  |  |",
 		"| `knock` | 1 | `shut` |  | `knock` | Later. |",
 		"No row takes it: it is refused or waits, as below.",
+		"Doors.",
 	} {
 		require.Contains(t, text, line+"\n")
 	}
+}
+
+// What looplab draws line by line for each outcome is drawn once for each pair
+// of states.
+func TestDiagram(t *testing.T) {
+	text, err := diagram(door(t))
+	require.NoError(t, err)
+	lines := strings.Split(text, "\n")
+	require.Equal(t, "stateDiagram-v2", lines[0])
+	require.Contains(t, lines, "    shut --> shut_push: push")
+	require.Contains(t, lines, "    shut_push --> shut: push, failed ok panicked refused timedout")
+	require.Contains(t, lines, "    shut_push --> wide_open: push, ok")
+	require.Contains(t, lines, "    wide_open --> gone: take")
+	require.Contains(t, lines, "    state \"shut▸push\" as shut_push")
 }
 
 func TestWeave(t *testing.T) {

@@ -40,9 +40,10 @@ var groups = []group{
 
 // generate returns the generated files by path. A nil one should not be there.
 func generate(tree fs.FS) (map[string][]byte, error) {
+	rules := states.Rules()
 	defs := map[string]*machine.Definition{}
-	for _, d := range states.Definitions() {
-		defs[d.Name] = d
+	for _, name := range rules.Machines() {
+		defs[name] = rules.Machine(name).Definition()
 	}
 	names, err := readReasons(tree)
 	if err != nil {
@@ -61,7 +62,7 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("every lifecycle has a text that teaches it: %w", err)
 		}
-		text, err := page(d, strings.TrimSpace(string(prose)), names)
+		text, err := page(rules.Machine(d.Name), strings.TrimSpace(string(prose)), names)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", d.Name, err)
 		}

@@ -11,11 +11,12 @@ import (
 const generated = "<!-- Written by docs/gen from the Definition; the text is in docs/rules/prose/. Run make docs. -->\n\n"
 
 // page is the page of one lifecycle.
-func page(d *machine.Definition, prose string, names map[machine.Reason]string) (string, error) {
-	picture, err := diagram(d)
+func page(m *machine.Machine, prose string, names map[machine.Reason]string) (string, error) {
+	picture, err := diagram(m)
 	if err != nil {
 		return "", err
 	}
+	d := m.Definition()
 	p := &writer{d: d, names: names}
 	p.printf("%s# %s\n\n%s\n\n", generated, d.Name, d.Doc)
 	p.printf("Source: %s.", d.Source)
@@ -28,7 +29,8 @@ func page(d *machine.Definition, prose string, names map[machine.Reason]string) 
 		p.printf(" Its records bear the identity %s.", list(d.Identity))
 	}
 	p.printf("\n\n%s\n\n", prose)
-	p.printf("## Diagram\n\n```mermaid\n%s\n```\n\n", strings.TrimSpace(picture))
+	p.printf("## Diagram\n\nA row with a command goes through a state of its own, in which the command is under way. Refusals are not drawn.\n\n")
+	p.printf("```mermaid\n%s\n```\n\n", picture)
 	p.states()
 	p.facts()
 	p.events()

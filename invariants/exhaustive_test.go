@@ -21,17 +21,26 @@ type explorer struct {
 	// hosts lists what a host may start in a world.
 	hosts func(w *machine.World) []event
 	most  int
+	// budget bounds the bad answers on the way to a world.
+	budget int
 
-	seen   map[machine.Fingerprint]bool
+	seen   map[key]bool
 	queue  []node
 	states int
 	steps  int
 	fired  map[string]bool // machine/row
 }
 
+type key struct {
+	machine.Fingerprint
+	bad int
+}
+
 type node struct {
 	w    *machine.World
 	path *path
+	// bad counts the answers so far that were not what was hoped for.
+	bad int
 }
 
 type path struct {
@@ -63,8 +72,8 @@ const context, process = 77, 1
 func (x *explorer) run(pools map[string]int, start func(w *machine.World) *machine.World) {
 	w, err := x.rules.NewWorld(machine.Config{Name: "lane", Pools: pools})
 	require.NoError(x.t, err)
-	x.seen, x.fired = map[machine.Fingerprint]bool{}, map[string]bool{}
-	x.visit(start(w), nil, "")
+	x.seen, x.fired = map[key]bool{}, map[string]bool{}
+	x.visit(start(w), nil, "", 0)
 	for len(x.queue) > 0 && x.states < x.most {
 		n := x.queue[0]
 		x.queue = x.queue[1:]
@@ -72,8 +81,8 @@ func (x *explorer) run(pools map[string]int, start func(w *machine.World) *machi
 	}
 }
 
-func (x *explorer) visit(w *machine.World, before *path, what string) {
-	f := w.Fingerprint(nil)
+func (x *explorer) visit(w *machine.World, before *path, what string, bad int) {
+	f := key{w.Fingerprint(nil), bad}
 	if x.seen[f] {
 		return
 	}
@@ -83,11 +92,14 @@ func (x *explorer) visit(w *machine.World, before *path, what string) {
 	for _, finding := range Check(w) {
 		x.t.Fatalf("%v\n%v", finding, p)
 	}
-	x.queue = append(x.queue, node{w, p})
+	x.queue = append(x.queue, node{w, p, bad})
 }
 
 // try takes a step on a copy, checks it, and visits where it leads.
-func (x *explorer) try(n node, what string, step func(w *machine.World) *machine.Step) {
+func (x *explorer) try(n node, what string, bad int, step func(w *machine.World) *machine.Step) {
+	if bad += n.bad; bad > x.budget {
+		return
+	}
 	w := n.w.Clone()
 	c := &capture{}
 	w.Observe(c)
@@ -110,13 +122,13 @@ func (x *explorer) try(n node, what string, step func(w *machine.World) *machine
 	if s.Status == machine.StepRefused && s.Root != s.Ref {
 		x.t.Fatalf("an emitted event is refused: %v\n%v\n%s", w.RefusalError(s), n.path, what)
 	}
-	x.visit(w, n.path, what)
+	x.visit(w, n.path, what, bad)
 }
 
 func (x *explorer) expand(n node) {
 	for i := range n.w.Queued() {
 		root := n.w.QueuedRoot(i)
-		x.try(n, "next of "+x.rules.RefName(root), func(w *machine.World) *machine.Step { return w.Next(root) })
+		x.try(n, "next of "+x.rules.RefName(root), 0, func(w *machine.World) *machine.Step { return w.Next(root) })
 	}
 	for id := range x.rules.NumMachines() {
 		m := x.rules.At(machine.MachineID(id))
@@ -124,8 +136,8 @@ func (x *explorer) expand(n node) {
 			ref := n.w.Ref(m.ID(), slot)
 			if _, out, _ := n.w.State(ref); out {
 				_, row, _ := strings.Cut(n.w.StateName(ref), "▸")
-				for _, res := range answers(command(m, row)) {
-					x.try(n, fmt.Sprintf("%s: %v %d", n.w.StateName(ref), res.Outcome, res.Value), func(w *machine.World) *machine.Step { return w.Settle(ref, res) })
+				for i, res := range answers(command(m, row)) {
+					x.try(n, fmt.Sprintf("%s: %v %d", n.w.StateName(ref), res.Outcome, res.Value), min(i, 1), func(w *machine.World) *machine.Step { return w.Settle(ref, res) })
 				}
 			}
 		}
@@ -133,7 +145,7 @@ func (x *explorer) expand(n node) {
 	for _, e := range x.hosts(n.w) {
 		m := x.rules.Machine(e.machine)
 		ref := n.w.Ref(m.ID(), e.slot)
-		x.try(n, fmt.Sprintf("%s[%d] %s", e.machine, e.slot, e.name), func(w *machine.World) *machine.Step {
+		x.try(n, fmt.Sprintf("%s[%d] %s", e.machine, e.slot, e.name), 0, func(w *machine.World) *machine.Step {
 			return w.Issue(ref, m.MustEvent(e.name), e.args...)
 		})
 	}
@@ -150,27 +162,31 @@ func command(m *machine.Machine, row string) string {
 }
 
 // answers are the ways in which a call may end, as far as the rules can tell.
+// The first is the one that is hoped for.
 func answers(call string) []machine.Result {
 	bad := []machine.Result{
 		{Outcome: machine.Refused, Codes: machine.Codes{Code: 1}},
 		{Outcome: machine.Failed, Codes: machine.Codes{Code: 2}},
 		{Outcome: machine.TimedOut, Codes: machine.Codes{Code: 3}},
 	}
+	good := func(rs ...machine.Result) []machine.Result { return append(rs, bad...) }
 	switch call {
 	case "CurrentContext", "CreateContext":
 		return []machine.Result{{Value: context}, {Value: context + 1}, bad[1]}
-	case "PrepareRun", "QueryCore", "QueryCPU", "QueryTail", "QueryCoreStream", "QueryCPUStream", "CaptureStatus", "ResetDevice":
-		return append(bad, machine.Result{}, machine.Result{Value: 1})
+	case "PrepareRun", "CaptureStatus":
+		return good(machine.Result{}, machine.Result{Value: 1})
+	case "QueryCore", "QueryCPU", "QueryTail", "QueryCoreStream", "QueryCPUStream", "ResetDevice":
+		return good(machine.Result{Value: 1}, machine.Result{})
 	case "ReadRecord":
-		return append(bad, machine.Result{Value: 1}, machine.Result{}, machine.Result{Value: 1, Codes: machine.Codes{Code: 1}})
+		return good(machine.Result{Value: 1}, machine.Result{}, machine.Result{Value: 1, Codes: machine.Codes{Code: 1}})
 	case "RollBack":
-		return append(bad, machine.Result{Value: 1}, machine.Result{})
+		return good(machine.Result{Value: 1}, machine.Result{})
 	case "RecordCore":
-		return append(bad, machine.Result{Value: 10})
+		return good(machine.Result{Value: 10})
 	case "RecordCPU":
-		return append(bad, machine.Result{Value: 11})
+		return good(machine.Result{Value: 11})
 	}
-	return append(bad, machine.Result{})
+	return good(machine.Result{})
 }
 
 // opened brings a world to an open lane, everything going well.
@@ -251,21 +267,32 @@ func host(slot int, eager, async uint64) func(w *machine.World) []event {
 	}
 }
 
-func explore(t *testing.T, pools map[string]int, depth uint64, most int, hosts func(w *machine.World) []event) *explorer {
+func explore(t *testing.T, pools map[string]int, depth uint64, budget, most int, hosts func(w *machine.World) []event) *explorer {
 	t.Helper()
-	x := &explorer{t: t, rules: states.Rules(), hosts: hosts, most: most}
+	x := &explorer{t: t, rules: states.Rules(), hosts: hosts, budget: budget, most: most}
 	x.run(pools, opened(t, depth))
 	t.Logf("%d worlds, %d steps, %d left, %d rows taken", x.states, x.steps, len(x.queue), len(x.fired))
+	require.Empty(t, x.queue, "the bounds were not finished")
 	return x
 }
 
+func pools(slots int) map[string]int {
+	return map[string]int{"slot": slots, "token": 1, "callable": 1, "watched": 2 * slots}
+}
+
+func (x *explorer) took(rows ...string) {
+	x.t.Helper()
+	for _, r := range rows {
+		require.True(x.t, x.fired[r], "%s was never taken", r)
+	}
+}
+
 func TestEveryAnswerToAPlainRun(t *testing.T) {
-	x := explore(t, map[string]int{"slot": 1, "token": 1, "callable": 1, "watched": 2}, 1, 60_000, host(0, 0, 0))
-	require.True(t, x.fired["outcome/certify"])
-	require.True(t, x.fired["recovery/swept"])
+	x := explore(t, pools(1), 1, 1, 200_000, host(0, 0, 0))
+	x.took("outcome/certify", "outcome/diagnose", "recovery/swept", "run/broken", "run/drained", "finalize/release")
 }
 
 func TestEveryAnswerToACallersRun(t *testing.T) {
-	x := explore(t, map[string]int{"slot": 1, "token": 1, "callable": 1, "watched": 2}, 1, 60_000, host(0, 1, 1))
-	require.True(t, x.fired["caller_order/proven"])
+	x := explore(t, pools(1), 1, 1, 200_000, host(0, 1, 1))
+	x.took("caller_order/proven", "drain/tail_wait", "drain/caller_sync", "launch/record_tail")
 }

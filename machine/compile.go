@@ -82,18 +82,17 @@ func (e *DefinitionError) Error() string {
 
 // Machine is one compiled Definition. It is immutable and safe for concurrent use.
 type Machine struct {
-	def     *Definition
-	id      MachineID
-	rules   *Rules
-	states  map[string]StateID
-	events  map[string]EventID
-	facts   map[string]FactID
-	factTy  []Type
-	argTy   [][]Type
-	ident   []FactID
-	rows    []row
-	cells   []cell // state*len(events)+event
-	initial StateID
+	def    *Definition
+	id     MachineID
+	rules  *Rules
+	states map[string]StateID
+	events map[string]EventID
+	facts  map[string]FactID
+	factTy []Type
+	argTy  [][]Type
+	ident  []FactID
+	rows   []row
+	cells  []cell // state*len(events)+event
 
 	maxArgs, maxCall int
 	// careful: a step may have to be undone, for a count out of range or an

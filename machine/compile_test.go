@@ -246,11 +246,11 @@ func TestCompileRefuses(t *testing.T) {
 		{"sends", row(2, func(r *machine.Row) { r.Then[0].Emit = make([]string, 33) }), `gate/shut: then[0].emit: 33 events: at most 32`},
 		{"views of one event", func(d *machine.Definition) {
 			d.Rows[0].Guard = "false"
-			for i := range 13 {
+			for i := range machine.MaxViews + 1 {
 				d.Views = append(d.Views, machine.View{Name: fmt.Sprintf("v%d", i), Expr: "n"})
 				d.Rows[0].Guard += fmt.Sprintf(" || view.v%d == 1", i)
 			}
-		}, `gate/open: guard: rows of this state and event read 13 views: at most 12`},
+		}, fmt.Sprintf("gate/open: guard: rows of this state and event read %d views: at most %d", machine.MaxViews+1, machine.MaxViews)},
 		{"rows of one state and event", func(d *machine.Definition) {
 			d.Rows[0].Guard = "up"
 			for i := range 65 {

@@ -323,7 +323,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		s.Fact = bad
 		return w.refuse(BadArgument, ref, ev, nil, args, o)
 	}
-	c := &m.cells[0]
+	var c *cell
 	if h.flight == 0 {
 		c = &m.cells[int(h.state)*len(m.argTy)+int(ev)]
 	} else {

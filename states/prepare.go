@@ -69,8 +69,8 @@ func prepare() *machine.Definition {
 			{
 				ID: "start", From: "ready", Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
 				Then: contextTargets(
-					machine.Target{When: "arg.eager", To: "checking", Do: "process = arg.process; work = arg.work; eager = arg.eager; async = arg.async; rc = 0", Emit: []string{"self.check()"}},
-					machine.Target{To: "checking", Do: "process = arg.process; work = arg.work; eager = arg.eager; async = arg.async; rc = 0", Emit: []string{"self.admit()"}},
+					machine.Target{When: "arg.eager", To: "checking", Do: begin, Emit: []string{"self.check()"}},
+					machine.Target{To: "checking", Do: begin, Emit: []string{"self.admit()"}},
 				),
 			},
 			busyEvent("start", "checking|binding|rolling back"),
@@ -131,6 +131,10 @@ func prepare() *machine.Definition {
 		},
 	}
 }
+
+// begin forgets the identity of the run before: until the new one is admitted,
+// the attempt stands for no run.
+const begin = "process = arg.process; work = arg.work; eager = arg.eager; async = arg.async; rc = 0; run_epoch = none; generation = none; dispatch = none"
 
 const newIdentity = "run_epoch = fresh(); generation = view.generation; dispatch = fresh()"
 

@@ -33,7 +33,7 @@ func submit() *machine.Definition {
 		{ID: "start-foreign", From: "ready", Event: "start", Guard: "view.process != none && arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
 		{
 			ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F41, F42, F45, F50",
-			Then: []machine.Target{{To: "preparing", Do: keep + "; eager = arg.eager", Emit: []string{"prepare.start(arg.process, arg.work, arg.eager, arg.async)", "self.prepared()"}}},
+			Then: []machine.Target{{To: "preparing", Do: keep + "; eager = arg.eager; work = arg.work", Emit: []string{"prepare.start(arg.process, arg.work, arg.eager, arg.async)", "self.prepared()"}}},
 		},
 		{ID: "advance-foreign", From: "ready", Event: "advance", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
 		{ID: "advance-stale", From: "ready", Event: "advance", Guard: notTheRuns, Refuse: ErrStaleIdentity, Source: "F122"},
@@ -42,7 +42,7 @@ func submit() *machine.Definition {
 		busyEvent("start", "preparing|enqueueing|launching|draining|giving up"),
 		busyEvent("advance", "preparing|enqueueing|launching|draining|giving up"),
 
-		{ID: "not-prepared", From: "preparing", Event: "prepared", Guard: "!view.prepared", Source: "F44", Then: []machine.Target{{To: "ready", Error: ErrSubmit}}},
+		{ID: "not-prepared", From: "preparing", Event: "prepared", Guard: "!view.its_own", Source: "F44, F122", Doc: "Refused or failed; another run may have the slot.", Then: []machine.Target{{To: "ready", Error: ErrSubmit}}},
 		{ID: "prepared-only", From: "preparing", Event: "prepared", Guard: "!eager", Source: "F45", Then: []machine.Target{{To: "ready"}}},
 		{ID: "prepared", From: "preparing", Event: "prepared", Guard: "else", Source: "F42", Then: []machine.Target{{To: "enqueueing", Emit: []string{"self.enqueue()"}}}},
 	}
@@ -82,10 +82,12 @@ func submit() *machine.Definition {
 		Facts: append([]machine.Fact{
 			{Name: "process", Type: "id process"},
 			{Name: "rc", Type: "code", Doc: "The launch's own return code."},
+			{Name: "work", Type: "id work", Doc: "What was submitted."},
 		}, args[0], args[2], args[3], args[4], args[5]),
 		Views: []machine.View{
 			{Name: "process", Expr: "lane.process"},
 			{Name: "prepared", Expr: `run.state == "prepared"`},
+			{Name: "its_own", Expr: `run.state == "prepared" && prepare.work == work && prepare.run_epoch == run.run_epoch`, Doc: "The prepared run is the one that was submitted."},
 			{Name: "launched", Expr: `run.state == "launched"`},
 			{Name: "not_started", Expr: `run.state == "not started"`},
 			{Name: "gone", Expr: `run.state == "finalized"`},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -354,4 +356,46 @@ func TestInstanceAllocatesNothing(t *testing.T) {
 			panic(err)
 		}
 	}))
+}
+
+// However many fire, one command runs at a time, and every event is taken or
+// refused in a state that is nobody else's.
+func TestInstanceOneAtATime(t *testing.T) {
+	for _, rec := range []machine.Recorder{nil, &log{}} {
+		inside, opened := 0, 0 // only the command touches them: the race detector watches
+		i, m := newValve(t, rec, turner(func(context.Context, *machine.Command) machine.Result {
+			if inside++; inside != 1 {
+				panic("two commands at a time")
+			}
+			opened++
+			inside--
+			return machine.Result{}
+		}))
+		open, shut := m.MustEvent("open"), m.MustEvent("shut")
+		var taken [2]atomic.Int64
+		var all sync.WaitGroup
+		for g := range 8 {
+			all.Go(func() {
+				for n := range 200 {
+					way := (g + n) % 2
+					var err error
+					if way == 0 {
+						_, err = i.Fire(context.Background(), open, 1)
+					} else {
+						_, err = i.Fire(context.Background(), shut)
+					}
+					switch {
+					case err == nil:
+						taken[way].Add(1)
+					case !errors.Is(err, machine.ErrRefused):
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		opens, shuts := taken[0].Load(), taken[1].Load()
+		require.Equal(t, map[string]int64{"open": 1, "shut": 0}[i.StateName()], opens-shuts)
+		require.Equal(t, int64(opened), opens+shuts)
+	}
 }

@@ -115,9 +115,9 @@ func (x *explorer) try(n node, what string, bad int, step func(w *machine.World)
 	for i := range c.records {
 		r := &c.records[i]
 		x.fired[x.rules.At(r.Ref.Machine).Name()+"/"+x.rules.At(r.Ref.Machine).RowID(r.Row)] = true
-		for _, finding := range CheckStep(n.w, w, r) {
-			x.t.Fatalf("%v\n%v\n%s", finding, n.path, what)
-		}
+	}
+	for _, finding := range CheckStep(n.w, w, c.records) {
+		x.t.Fatalf("%v\n%v\n%s", finding, n.path, what)
 	}
 	if s.Status == machine.StepRefused && s.Root != s.Ref {
 		x.t.Fatalf("an emitted event is refused: %v\n%v\n%s", w.RefusalError(s), n.path, what)

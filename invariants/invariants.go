@@ -89,15 +89,20 @@ func CheckDevice(d Device) []*Finding {
 	return out
 }
 
-// CheckStep tells every invariant of steps that the record breaks, which led
-// from the world before to the world after.
-func CheckStep(before, after *machine.World, rec *machine.Record) []*Finding {
-	s := &step{before: look(before), after: look(after), rec: rec, rules: after.Rules()}
+// CheckStep tells every invariant of steps that one atomic step breaks, which
+// led from the world before to the world after. recs are its records: the
+// first and those that it took along.
+func CheckStep(before, after *machine.World, recs []machine.Record) []*Finding {
+	s := &step{before: look(before), after: look(after), recs: recs, rules: after.Rules()}
 	var out []*Finding
 	for i := range catalogue {
 		if in := &catalogue[i]; in.step != nil {
-			if err := in.step(s); err != nil {
-				out = append(out, &Finding{Invariant: in, Seq: rec.Seq, Detail: err.Error()})
+			for r := range recs {
+				s.rec = &recs[r]
+				if err := in.step(s); err != nil {
+					out = append(out, &Finding{Invariant: in, Seq: s.rec.Seq, Detail: err.Error()})
+					break
+				}
 			}
 		}
 	}
@@ -110,22 +115,39 @@ func All() []Invariant { return append([]Invariant(nil), catalogue...) }
 // Observer checks a world as its records stream by. It is not safe for
 // concurrent use.
 type Observer struct {
-	last *machine.World
+	before, after *machine.World
+	group         []machine.Record
 	// Checks counts the predicates evaluated.
 	Checks int
 }
 
-// Record checks the world after a record, and the step to it. after is
-// borrowed for the call.
+// Record takes the next record, and the world as it is after the step that the
+// record belongs to, which is borrowed for the call. It returns what the step
+// before broke: a step is checked when its last record is known. See Flush.
 func (o *Observer) Record(after *machine.World, rec *machine.Record) []*Finding {
-	out := Check(after)
-	if o.last != nil {
-		out = append(out, CheckStep(o.last, after, rec)...)
-		o.last.CopyFrom(after)
-	} else {
-		o.last = after.Clone()
+	if rec.Via == machine.ViaJoint && len(o.group) > 0 {
+		o.group = append(o.group, *rec)
+		return nil
 	}
+	out := o.Flush()
+	if o.after == nil {
+		o.before, o.after = after.Clone(), after.Clone()
+	} else {
+		o.before.CopyFrom(o.after)
+		o.after.CopyFrom(after)
+	}
+	o.group = append(o.group, *rec)
+	return out
+}
+
+// Flush checks the step whose records came last.
+func (o *Observer) Flush() []*Finding {
+	if len(o.group) == 0 {
+		return nil
+	}
+	out := append(Check(o.after), CheckStep(o.before, o.after, o.group)...)
 	o.Checks += len(catalogue)
+	o.group = o.group[:0]
 	return out
 }
 
@@ -230,13 +252,28 @@ func (i instance) fail(format string, args ...any) error {
 // step is one record with the worlds around it.
 type step struct {
 	before, after *view
-	rec           *machine.Record
+	recs          []machine.Record
+	rec           *machine.Record // the one under consideration
 	rules         *machine.Rules
+}
+
+// took reports whether the step has a row of a machine among its records.
+func (s *step) took(name string, rows ...string) bool {
+	for i := range s.recs {
+		m := s.rules.At(s.recs[i].Ref.Machine)
+		for _, r := range rows {
+			if m.Name() == name && m.RowID(s.recs[i].Row) == r {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s *step) machine() string { return s.rules.At(s.rec.Ref.Machine).Name() }
 func (s *step) root() string    { return s.rules.At(s.rec.Root.Machine).Name() }
 func (s *step) call() string    { return s.rules.CallName(s.rec.Call) }
+
 func (s *step) row() string {
 	return s.rules.At(s.rec.Ref.Machine).RowID(s.rec.Row)
 }

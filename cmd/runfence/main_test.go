@@ -16,7 +16,6 @@ import (
 
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/machine/translog"
-	"github.com/runfence/runfence/states"
 )
 
 // asProgram makes the test binary the program itself, for the tests that need a
@@ -256,10 +255,8 @@ func at(t *testing.T, text string, size int) int {
 // day.log and day.jsonl, the log of a day with presses, others made of it, their
 // rules, others made of them, and the scenarios of testdata/scenarios.
 //
-//	sh [states] [tty] [width=N] [NAME=VALUE]
-//	                                   runs the lines below, each a command of the
-//	                                   program; < and > are files. Rules are those
-//	                                   of package states, or of the presses
+//	sh [tty] [width=N] [NAME=VALUE]    runs the lines below, each a command of the
+//	                                   program; < and > are files
 //	file name=NAME                     makes a file of the lines below
 //	cut from=A to=B at=N               makes a file of the first N bytes of another
 //	flip from=A to=B at=N              changes the byte at N
@@ -321,9 +318,6 @@ func sh(t *testing.T, rules *machine.Rules, d *datadriven.TestData) string {
 	s := newShell(rules)
 	for _, a := range d.CmdArgs {
 		switch {
-		case a.Key == "states":
-			rules = states.Rules()
-			s.rules = states.Rules
 		case a.Key == "tty":
 			s.terminal = true
 		case a.Key == "width":

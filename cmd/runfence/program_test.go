@@ -46,6 +46,45 @@ func TestDemo(t *testing.T) {
 	require.Equal(t, 0, checked.code, checked.out)
 }
 
+// TestRunLog: what a scenario records can be kept, in either encoding, and is
+// the same each time.
+func TestRunLog(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("one.txt", []byte("open\nprepare a\nlaunch a\nwait a\nfinalize a\n"), 0o600))
+	s := newShell(states.Rules())
+	for _, name := range []string{"one.log", "one.jsonl"} {
+		r := s.run("run", "one.txt", "--log", name)
+		require.Equal(t, 0, r.code, r.err)
+		require.Contains(t, r.out, "kept in "+name)
+	}
+	piped := s.run("run", "one.txt", "--log", "-")
+	kept, err := os.ReadFile("one.log")
+	require.NoError(t, err)
+	require.Equal(t, string(kept), piped.out, "the log has standard output to itself")
+	require.Equal(t, s.run("log", "cat", "one.log"), s.run("log", "cat", "one.jsonl"))
+	cat := s.run("log", "cat", "one.log", "--machine", "run", "--run", "1")
+	require.Regexp(t, `(?s)run\[0\] .*  begin\(.*launching\(.*drained\(.*finalized\(.*dropped in finalized`, cat.out)
+	require.NotContains(t, cat.out, "launch[0]")
+	require.Equal(t, 0, s.run("replay", "one.jsonl").code)
+}
+
+// TestVerdicts: what became of a run is told by what the rules came to.
+func TestVerdicts(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for script, want := range map[string]string{
+		"open\nprepare a\nlaunch a\nwait a\nfinalize a\n":                                                "run 1  slot 0 +succeeded; finalized at 50us\n",
+		"open\nprepare a\nlaunch a\n":                                                                    "run 1  slot 0 +undecided; left launched at 0s\n",
+		"fault SubmitAICPU kernel-fatal code=507018\nopen\nprepare a\nlaunch a\nwait a\n":                "run 1  slot 0 +faulted: the device reports 507018 AICPU_EXCEPTION; left drained at 50us\n",
+		"fault RecordEvent fail-after code=507000\nopen\nprepare a\nlaunch a\n":                          "run 1  slot 0 +undecided, the launch reported 507000 INTERNAL_ERROR; left partial at 0s\n",
+		"lane one\nopen\nprepare a\nlaunch a\nlane two\nopen\nprepare b\nlaunch b\nwait b\nfinalize b\n": "(?s)run 1  one slot 0 +undecided;.*run 1  two slot 0 +succeeded;",
+	} {
+		require.NoError(t, os.WriteFile("one.txt", []byte(script), 0o600))
+		r := newShell(states.Rules()).run("run", "one.txt")
+		require.Equal(t, 0, r.code, r.err)
+		require.Regexp(t, want, r.out)
+	}
+}
+
 // failing is an output that takes so many bytes, and then fails.
 type failing struct {
 	takes int

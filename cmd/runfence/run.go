@@ -182,7 +182,9 @@ func (a *app) drawn(p *played, log string, again error) {
 	s := a.styled()
 	w := max(a.columns(), 80)
 	newTimeline(a.out, s, w, p.Timeline).draw(p.src, p.Result)
-	a.out.println("")
+	if p.records > 0 || log != "" || len(p.Violations) > 0 {
+		a.out.println("")
+	}
 	var rows [][]string
 	for _, v := range p.runs {
 		who := fmt.Sprintf("run %d", v.Epoch)

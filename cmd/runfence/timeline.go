@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type timeline struct {
 type lifeline struct {
 	stream string
 	class  scenario.Column
+	nth    int // of its class
 	title  string
 	busy   string // what is being executed, or empty
 }
@@ -44,7 +46,7 @@ const (
 
 func newTimeline(out *output, s style, columns int, events []scenario.Event) *timeline {
 	t := &timeline{out: out, style: s, whole: columns}
-	classes := map[scenario.Column]int{}
+	classes := map[scenario.Column]int{} // streams of each
 	longest := least
 	for _, e := range events {
 		if e.Column == scenario.Host {
@@ -52,10 +54,14 @@ func newTimeline(out *output, s style, columns int, events []scenario.Event) *ti
 		}
 		longest = max(longest, width(spanBegins+e.Text))
 		if t.lifeline(e.Stream) == nil {
-			t.columns = append(t.columns, &lifeline{stream: e.Stream, class: e.Column})
+			t.columns = append(t.columns, &lifeline{stream: e.Stream, class: e.Column, nth: classes[e.Column]})
 			classes[e.Column]++
 		}
 	}
+	// Pairs stand together, AICore first, as the streams of a slot do.
+	slices.SortFunc(t.columns, func(a, b *lifeline) int {
+		return cmp.Or(cmp.Compare(a.nth, b.nth), cmp.Compare(a.class, b.class))
+	})
 	for _, c := range t.columns {
 		c.title = map[scenario.Column]string{scenario.AICore: "AICore", scenario.AICPU: "AICPU"}[c.class]
 		if classes[c.class] > 1 {
@@ -157,9 +163,9 @@ func (t *timeline) events(events []scenario.Event) {
 			i += t.device(events[i:])
 		case e.Mark:
 			i++ // the command itself, which stands there already
-		case strings.HasPrefix(e.Text, violationMark):
+		case !isCall(e):
 			t.row(virtual(e.Time), said(t.room(), callIndent, e.Text, t.style.red), nil)
-			i++
+			i++ // a misuse, or the notice of an exception
 		default:
 			i += t.calls(events[i:])
 		}
@@ -217,7 +223,7 @@ func (t *timeline) calls(events []scenario.Event) int {
 
 // isCall reports that an event is a call of the host, or its return.
 func isCall(e scenario.Event) bool {
-	return e.Column == scenario.Host && !e.Mark && !strings.HasPrefix(e.Text, violationMark)
+	return e.Column == scenario.Host && !e.Mark && !strings.HasPrefix(e.Text, violationMark) && !strings.HasPrefix(e.Text, "notice of ")
 }
 
 // outcomeOf returns how a call ended, with the colon before it.
@@ -312,14 +318,17 @@ func (c *lifeline) ends(text string) bool {
 	return c.busy != "" && strings.HasPrefix(text, c.busy) && begins(text) == "" && !strings.HasSuffix(text, " sets its flag")
 }
 
+// failure matches an answer that tells of one.
+var failure = regexp.MustCompile(`^(!|failed|timedout|panicked)`)
+
 // answer prints a line of what a command answered.
 func (t *timeline) answer(l string) {
 	l = printable(l)
 	paint := t.style.green
 	switch {
-	case strings.HasPrefix(l, violationMark) || strings.HasPrefix(l, "failed: "):
+	case failure.MatchString(l):
 		paint = t.style.red
-	case strings.HasPrefix(l, "refused: "):
+	case strings.HasPrefix(l, "refused"):
 		paint = t.style.yellow
 	}
 	words := strings.TrimLeft(l, " ")
@@ -401,7 +410,7 @@ func allot(b *scenario.Block) [][]string {
 }
 
 // unprefixed leaves out what an answer repeats of its command: one to three
-// words, and a colon.
+// words, and a colon. It reports whether the answer begins as the command does.
 func unprefixed(l, command string) (rest string, ok bool) {
 	words := strings.Fields(command)
 	for n := min(3, len(words)); n > 0; n-- {
@@ -409,7 +418,7 @@ func unprefixed(l, command string) (rest string, ok bool) {
 			return rest, true
 		}
 	}
-	return l, false
+	return l, strings.HasPrefix(l, words[0]+" ")
 }
 
 // comment prints the comments among some lines, as paragraphs.

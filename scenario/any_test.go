@@ -22,7 +22,7 @@ func anyCommand(t *rapid.T) string {
 	slices.Sort(all)
 	// Those that carry a script on come more often.
 	for range 12 {
-		all = append(all, "open", "prepare", "launch", "wait", "finalize", "poll", "resume", "hold", "fault", "ref reserve", "ref queue", "issue", "settle", "step")
+		all = append(all, "open", "prepare", "launch", "wait", "finalize", "poll", "resume", "hold", "fault", "ref reserve", "ref queue", "submit", "enqueue", "retry", "abort", "recover", "issue", "settle", "step")
 	}
 	v := verbs[rapid.SampledFrom(all).Draw(t, "verb")]
 	instances := []string{"lane", "environment", "opening", "closing", "fence[0]", "fence[1]", "launch[0]", "launch[a]", "poll[0]", "drain[0]", "finalize[0]", "prepare[0]", "run[0]", "run[b]", "token[0]", "token[1]", "latch"}
@@ -42,7 +42,7 @@ func anyCommand(t *rapid.T) string {
 			switch p.name {
 			case "core", "cpu", "kernel":
 				pool = []string{"core", "cpu"}
-			case "on", "handle", "stream", "event", "memory", "from":
+			case "on", "caller", "handle", "stream", "event", "memory", "from":
 				pool = []string{"core", "cpu", "core_done", "cpu_done", "args", "pinned", "s", "e", "m"}
 			}
 			if p.name == "event" && instance != "" {
@@ -125,7 +125,7 @@ func eventText(t *rapid.T, line string) (out string) {
 // world, is answered or is an error with a line; and the same is answered again.
 func TestAnyScript(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		head := rapid.SampledFrom([]string{"", "lane slots=2\nopen\nprepare a\n", "lane lane timeout=1ms\nopen\nprepare a\nlaunch a\n", "lane borrowed generation=7\nopen\nprepare a args=8\nhold SubmitCPU\nlaunch a\n", "open\nprepare a\npure begin\nissue launch[a] start run=a permit=a\n"}).Draw(t, "head")
+		head := rapid.SampledFrom([]string{"", "dev stream s\nlane slots=3 depth=2\nopen\nsubmit a caller=s\nsubmit b caller=s\n", "lane slots=2\nopen\nprepare a\n", "lane lane timeout=1ms\nopen\nprepare a\nlaunch a\n", "lane borrowed generation=7\nopen\nprepare a args=8\nhold SubmitCPU\nlaunch a\n", "open\nprepare a\npure begin\nissue launch[a] start run=a permit=a\n"}).Draw(t, "head")
 		// A command that cannot be said where it stands ends a script, so each is
 		// tried on what was said before it.
 		script := head

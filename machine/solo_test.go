@@ -367,6 +367,7 @@ func TestInstanceOneAtATime(t *testing.T) {
 			if inside++; inside != 1 {
 				panic("two commands at a time")
 			}
+			runtime.Gosched()
 			opened++
 			inside--
 			return machine.Result{}

@@ -50,13 +50,13 @@ type timeline struct {
 }
 
 // column says in which column a stream stands, by the end of its name.
-func (t *timeline) column(st backend.Stream, name string) {
-	if t.columns == nil {
-		t.columns = map[backend.Stream]Column{}
+func (tl *timeline) column(st backend.Stream, name string) {
+	if tl.columns == nil {
+		tl.columns = map[backend.Stream]Column{}
 	}
-	t.columns[st] = AICore
+	tl.columns[st] = AICore
 	if strings.HasPrefix(name[strings.LastIndex(name, ".")+1:], "cpu") {
-		t.columns[st] = AICPU
+		tl.columns[st] = AICPU
 	}
 }
 

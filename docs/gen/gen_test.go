@@ -55,6 +55,7 @@ func copied(t *testing.T) (string, map[string][]byte) {
 // A check names what is out of date and leaves it; a run puts it right.
 func TestCheckWritesNothing(t *testing.T) {
 	dir, files := copied(t)
+	require.NoError(t, run(dir, false, new(bytes.Buffer)))
 	require.NoError(t, run(dir, true, new(bytes.Buffer)))
 	stale := rulesDir + "/fence.md"
 	gone := rulesDir + "/nothing.md"

@@ -20,10 +20,10 @@ NEXT :=
 TOOLS := bin/staticcheck bin/gofumpt bin/apiguard
 
 .NOTPARALLEL:
-.PHONY: help build test lint bench docs docs-check fuzz api check
+.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench docs docs-check fuzz api check
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## compile all modules with and without cgo; bin/runfence is the result
 	@export CGO_ENABLED=0; $(call in-each-module,go build -o /dev/null ./...)
@@ -40,6 +40,23 @@ lint: $(TOOLS) ## vet (this platform and linux/arm64), staticcheck, gofumpt
 	@$(call in-each-module,$(CURDIR)/bin/staticcheck ./...)
 	@bad=$$(bin/gofumpt -l .); if [ -n "$$bad" ]; then echo "not in gofumpt style; run bin/gofumpt -w on:"; echo "$$bad"; exit 1; fi
 
+# The onboard backend on its stand-in driver, each time in another build: no two
+# sanitizers go into one program, nor does either go with the race detector.
+ONBOARD := ./backend/onboard/...
+NO_ASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+onboard-race: ## the onboard backend under the race detector, with checked cgo pointers, and without cgo
+	ONBOARD_SANITIZER=none go test -race $(ONBOARD)
+	ONBOARD_SANITIZER=none GOEXPERIMENT=cgocheck2 go test $(ONBOARD)
+	CGO_ENABLED=0 go test $(ONBOARD)
+
+onboard-asan: ## the onboard backend and its driver under AddressSanitizer
+	ONBOARD_SANITIZER=address go test -asan $(ONBOARD)
+
+onboard-tsan: ## the C of the onboard backend and its driver under ThreadSanitizer
+	ONBOARD_SANITIZER=thread TSAN_OPTIONS=halt_on_error=1 CGO_CFLAGS='-O1 -g -fsanitize=thread' CGO_LDFLAGS=-fsanitize=thread \
+		$(NO_ASLR) go test $(ONBOARD)
+
 bench: ## the peers side by side (BENCH=regexp chooses)
 	cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
@@ -55,7 +72,7 @@ fuzz: ## fuzz every target for a short while (FUZZTIME=20000x, or a duration)
 api: bin/apiguard ## fail if the public API breaks what the last release promised
 	bin/apiguard -next '$(NEXT)' .
 
-check: lint docs-check api fuzz test ## everything that CI checks
+check: lint docs-check api fuzz test onboard-race onboard-asan onboard-tsan ## everything that CI checks
 
 $(TOOLS) &: tools/go.mod tools/go.sum $(wildcard tools/apiguard/*.go)
 	mkdir -p bin

@@ -82,7 +82,7 @@ static misuse misuses(control *c)
 	return m;
 }
 
-typedef struct { int of[4]; } counts;
+typedef struct { int of[5]; } counts;
 static counts live(control *c)
 {
 	counts n;
@@ -238,13 +238,13 @@ func (d *Driver) Misuses() (int, string) {
 	return int(m.count), C.GoString(&m.first[0])
 }
 
-// Live is what is alive in a driver.
-type Live struct{ Streams, Events, Memory, Contexts int }
+// Live is what is alive in a driver; Devices were set and not reset.
+type Live struct{ Streams, Events, Memory, Contexts, Devices int }
 
 // Live counts what is alive. Contexts that come with a device do not count.
 func (d *Driver) Live() Live {
 	n := C.live(d.c)
-	return Live{int(n.of[0]), int(n.of[1]), int(n.of[2]), int(n.of[3])}
+	return Live{int(n.of[0]), int(n.of[1]), int(n.of[2]), int(n.of[3]), int(n.of[4])}
 }
 
 // Calls counts the calls of the interface since the last restart.

@@ -62,6 +62,15 @@ int live_contexts(void)
 	return n;
 }
 
+// How often a device was set and not reset.
+int open_devices(void)
+{
+	int n = 0;
+	for (int i = 0; i < MAX_DEVICES; i++)
+		n += references[i];
+	return n;
+}
+
 void drop_contexts(int device)
 {
 	for (int i = 0; i < MAX_CONTEXTS; i++)

@@ -127,14 +127,15 @@ API int standin_misuses(char *first, size_t size)
 	return n;
 }
 
-// How many streams, events, allocations and contexts are alive.
-API void standin_live(int counts[4])
+// How many streams, events, allocations and contexts are alive, and devices set.
+API void standin_live(int counts[5])
 {
 	pthread_mutex_lock(&g.lock);
 	counts[0] = live_streams();
 	counts[1] = live_events();
 	counts[2] = live_memory();
 	counts[3] = live_contexts();
+	counts[4] = open_devices();
 	pthread_mutex_unlock(&g.lock);
 }
 

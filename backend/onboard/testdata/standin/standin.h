@@ -135,6 +135,7 @@ int context_device(int index);
 void set_current(handle h);
 void drop_contexts(int device);
 int live_contexts(void);
+int open_devices(void);
 void forget_contexts(void);
 
 // stream.c

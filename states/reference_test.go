@@ -263,6 +263,7 @@ func TestAbandonedFence(t *testing.T) {
 	}
 	arming, _ := f.lane.d.Fact(f.ref("fence", 0), f.lane.at.fence.MustFact("arming"))
 	require.NoError(t, f.fire("fence", 0, "reserve", 7, 7, 7, 1, arming))
+	calls := f.calls()
 	for _, err := range []error{
 		tokens[0].Queue(ctx), tokens[0].Commit(ctx), tokens[0].Revoke(ctx), tokens[1].Release(ctx, CoreStream),
 		f.fire("fence", 0, "drop", 1, rc.Arming),
@@ -270,11 +271,41 @@ func TestAbandonedFence(t *testing.T) {
 	} {
 		require.ErrorIs(t, err, ErrStaleIdentity)
 	}
+	require.Empty(t, *calls, "the device is not even asked for its context")
 	require.ErrorIs(t, tokens[0].Discard(ctx, 1), ErrForeignToken, "not mine is not stale")
 	require.NoError(t, tokens[0].Discard(ctx, 0))
 	require.NoError(t, tokens[1].Discard(ctx, 0))
 	require.NoError(t, tokens[2].ReleaseOnQuiescence(ctx), "the reset took its count along")
 	require.Equal(t, [2]string{"0", "1"}, f.refs(), "of all that, the new arming's count felt nothing")
+}
+
+// A reset may come between a token's look at the context and its wait: then
+// nothing is queued, and the token is where it was.
+func TestResetWhileQueueing(t *testing.T) {
+	f := opened(t)
+	r, rc := f.launch()
+	f.reserve(rc, r)
+	s := f.stepping()
+	s.issue("token", "queue")
+	s.settle("token", s.context())
+	require.Equal(t, "queueing", s.state("token"))
+	s.fire("fence", "abandon")
+	require.Equal(t, machine.Accepted, s.next("token"))
+	require.Equal(t, "reserved", s.state("token"))
+	step := s.w.Issue(s.ref("token"), s.rules.Machine("token").MustEvent("queue"))
+	require.ErrorIs(t, s.w.RefusalError(step), ErrStaleIdentity)
+}
+
+// A token that is spent is used by nobody, not even for another reservation.
+func TestSpentToken(t *testing.T) {
+	f := opened(t)
+	r, rc := f.launch()
+	f.reserve(rc, r)
+	require.NoError(t, f.fire("token", 0, "revoke"))
+	require.Equal(t, "spent", f.state("token", 0))
+	fence := f.ref("fence", 0).Pack()
+	require.ErrorIs(t, f.fire("token", 0, "reserve", fence, rc.Identity.RunEpoch, rc.Identity.Generation, rc.Identity.Dispatch, rc.Arming, 1, 0, fence), ErrTokenEmpty)
+	require.ErrorIs(t, f.fire("token", 0, "commit"), ErrTokenEmpty)
 }
 
 func TestStaleFenceAfterRelease(t *testing.T) {

@@ -29,7 +29,7 @@ underscore. "STATE▸ROW", or "STATE>ROW", is in flight on that row's command.`,
   runfence explain launch armed submit_core
   runfence explain launch 'armed>submit_core'
   runfence explain fence armed retire --json`,
-		Args:              arguments(1, 3, "MACHINE [STATE [EVENT]]"),
+		Args:              a.machineArguments(3, "MACHINE [STATE [EVENT]]"),
 		ValidArgsFunction: a.completeRules(3),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.explain(args) },
 	}

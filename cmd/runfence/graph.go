@@ -27,7 +27,7 @@ drawn.`,
 			if list {
 				return arguments(0, 0, "")(cmd, args)
 			}
-			return arguments(1, 1, "a MACHINE, or --list")(cmd, args)
+			return a.machineArguments(1, "a MACHINE, or --list")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rules, err := a.theRules()

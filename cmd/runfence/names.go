@@ -113,6 +113,21 @@ func eventNames(m *machine.Machine) []string {
 	return names
 }
 
+// machineArguments checks the arguments of a command whose first is a machine.
+// Without one it lists them.
+func (a *app) machineArguments(most int, names string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			rules, err := a.theRules()
+			if err != nil {
+				return err
+			}
+			return misused(cmd, "%s needs %s; the machines are %s", cmd.CommandPath(), names, strings.Join(rules.Machines(), ", "))
+		}
+		return arguments(1, most, names)(cmd, args)
+	}
+}
+
 // completeRules completes MACHINE STATE EVENT, as far as a command takes them.
 func (a *app) completeRules(most int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

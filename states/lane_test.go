@@ -2,7 +2,6 @@ package states
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -12,8 +11,6 @@ import (
 	"github.com/runfence/runfence/backend/sim"
 	"github.com/runfence/runfence/machine"
 )
-
-type dump struct{ w *machine.World }
 
 func TestOneRun(t *testing.T) {
 	dev, err := sim.New(sim.Config{Kernels: []sim.KernelSpec{
@@ -45,5 +42,5 @@ type printer struct{ t *testing.T }
 func (p printer) Record(r *machine.Record) {
 	rules := Rules()
 	m := rules.At(r.Ref.Machine)
-	p.t.Log(fmt.Sprintf("%3d %-6s %-5s %-12s %-12s %-16s %s -> %s %s %v %s", r.Seq, r.Kind, r.Via, rules.RefName(r.Ref), m.EventName(r.Event), m.RowID(r.Row), m.StateName(r.From), m.StateName(r.To), rules.CallName(r.Call), r.Result.Outcome, rules.ReasonAt(r.Reason)))
+	p.t.Logf("%3d %-6s %-5s %-12s %-12s %-16s %s -> %s %s %v %s", r.Seq, r.Kind, r.Via, rules.RefName(r.Ref), m.EventName(r.Event), m.RowID(r.Row), m.StateName(r.From), m.StateName(r.To), rules.CallName(r.Call), r.Result.Outcome, rules.ReasonAt(r.Reason))
 }

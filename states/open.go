@@ -87,7 +87,7 @@ type directory struct {
 	registered, live                                      machine.StateID // of callable, of environment
 }
 
-// ErrNilBackend: a Config without a Backend.
+// ErrNilBackend is returned for a Config without a Backend.
 var ErrNilBackend = errors.New("states: nil backend")
 
 // NewLane makes a lane that is not open yet. It touches no device.

@@ -51,7 +51,7 @@ var catalogue = []Invariant{
 		ID: "timeout-proves-nothing", Sentence: "An expired wait completes no boundary, quiesces no fence, releases no reference and drains no run.",
 		Source: "F100", Needs: NeedsStep,
 		step: func(s *step) error {
-			if s.rec.Kind != machine.Settled || s.rec.Result.Outcome != machine.TimedOut || s.rules.Machine("drain") == nil {
+			if s.rec.Kind != machine.Settled || s.rec.Result.Outcome != machine.TimedOut || s.machine() != "drain" {
 				return nil
 			}
 			for slot := range s.after.w.Capacity(s.rules.Machine("fence").ID()) {

@@ -141,6 +141,6 @@ const newIdentity = "run_epoch = fresh(); generation = view.generation; dispatch
 // openView is admission, asked at prepare and again at launch. A close that was
 // claimed has ended it, whatever became of the close (F63, F78, F108, F154).
 var openView = machine.View{
-	Name: "open", Expr: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned && health.state == "trusted"`,
-	Doc: "A run may come in, and may be launched.",
+	Name: "open", Expr: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned && health.state == "trusted" && recovery.state == "ready"`,
+	Doc: "A run may come in, and may be launched. While the device is being recovered, none may.",
 }

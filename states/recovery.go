@@ -21,6 +21,7 @@ func recovery() *machine.Definition {
 		Source: "F, Stream binding; Submitted work with no boundary; Completion is not the verdict (F14, F15, F79, F112, F113, F132, F136, F140)",
 		States: []machine.State{
 			{Name: "ready", Doc: "Not under way."},
+			{Name: "checking", Doc: "Admission is closed; the context is being checked."},
 			{Name: "draining", Doc: "Every stream of the device is being synchronised, bounded. Its answer decides nothing."},
 			{Name: "resetting", Doc: "The device is being reset by force."},
 			{Name: "sweeping", Doc: "The reset is confirmed: what stood for work on the device is let go, slot by slot."},
@@ -52,6 +53,7 @@ func recovery() *machine.Definition {
 		},
 		Events: []machine.Event{
 			{Name: "start", Args: processArg},
+			{Name: "check"},
 			{Name: "drain"},
 			{Name: "reset"},
 			{Name: "sweep"},
@@ -61,16 +63,25 @@ func recovery() *machine.Definition {
 			{ID: "start-foreign", From: "ready|unusable", Event: "start", Guard: "view.process != none && arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54"},
 			{ID: "start-closed", From: "ready|unusable", Event: "start", Guard: "!view.live", Refuse: ErrNotInitialised},
 			{ID: "start-healthy", From: "ready|unusable", Event: "start", Guard: "!view.needed", Refuse: ErrNothingToRecover},
-			{ID: "start-amid", From: "ready|unusable", Event: "start", Guard: "view.busy", Defer: true},
 			{
 				ID: "start-borrowed", From: "ready|unusable", Event: "start", Guard: "view.borrowed", Source: "F15, F40",
 				Then: []machine.Target{{With: []string{"lane.poison()"}, Error: ErrBorrowedDevice}},
 			},
 			{
-				ID: "start", From: "ready|unusable", Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F14, F59",
-				Then: contextTargets(machine.Target{To: "draining", Do: "process = arg.process", Emit: []string{"self.drain()"}}),
+				ID: "start", From: "ready|unusable", Event: "start", Guard: "else", Source: "F14",
+				Doc:  "From now on no run is admitted or launched.",
+				Then: []machine.Target{{To: "checking", Do: "process = arg.process", Emit: []string{"self.check()"}}},
 			},
-			busyEvent("start", "draining|resetting|sweeping"),
+			{ID: "check-amid", From: "checking", Event: "check", Guard: "view.busy", Defer: true, Doc: "What is being launched or waited for is let finish."},
+			{
+				ID: "check", From: "checking", Event: "check", Guard: "else", Command: "CurrentContext()", Source: "F59",
+				Then: []machine.Target{
+					{On: "ok", When: "res.value != view.context", To: "ready", Error: ErrExecutionContextRefused},
+					{On: "ok", To: "draining", Emit: []string{"self.drain()"}},
+					{To: "ready", Error: ErrContextQuery, Code: "res.code"},
+				},
+			},
+			busyEvent("start", "checking|draining|resetting|sweeping"),
 			{
 				ID: "drain", From: "draining", Event: "drain", Command: "DrainDevice()", Source: "F14",
 				Then: []machine.Target{{To: "resetting", Emit: []string{"self.reset()"}}},

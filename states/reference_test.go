@@ -1,10 +1,12 @@
 package states
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/machine"
 )
 
@@ -82,6 +84,31 @@ func TestQueueOutcomes(t *testing.T) {
 			require.ErrorIs(t, token.Queue(ctx), ErrTokenEmpty, way)
 		}
 	}
+}
+
+// A wait that was accepted is queued, whatever the call goes on to say.
+func TestAcceptedWaitIsKept(t *testing.T) {
+	b := &refusingWaits{}
+	f := unopened(t, Config{Backend: b})
+	b.Backend = f.dev
+	require.NoError(t, f.lane.Open(ctx))
+	r, rc := f.launch()
+	token := f.reserve(rc, r)
+	err := token.Queue(ctx)
+	require.ErrorIs(t, err, ErrWaitMaybeQueued)
+	require.Equal(t, []int32{4242}, codes(err))
+	require.Equal(t, "committed", f.state("token", 0))
+	require.Equal(t, [2]string{"0", "1"}, f.refs())
+	require.NoError(t, token.Release(ctx, CoreStream))
+}
+
+// refusingWaits queues a wait and then says that it did not.
+type refusingWaits struct{ backend.Backend }
+
+func (b *refusingWaits) StreamWaitEvent(ctx context.Context, s backend.Stream, e backend.Event) backend.Result {
+	r := b.Backend.StreamWaitEvent(ctx, s, e)
+	r.Outcome, r.Code = backend.Refused, 4242
+	return r
 }
 
 // A context that is not the lane's costs the token nothing (F59).

@@ -108,3 +108,27 @@ func TestRunAllocatesNothing(t *testing.T) {
 		t.Errorf("10000 runs allocate %v times, want 0", n)
 	}
 }
+
+// BenchmarkExplore is what an explorer pays for one edge: a copy, a choice, and
+// the bytes of where it leads.
+func BenchmarkExplore(b *testing.B) {
+	r := newRig(b, sim.Config{NoProofs: true})
+	ctx := context.Background()
+	r.d.Submit(ctx, r.coreS, r.core)
+	r.d.RecordEvent(ctx, r.coreE, r.coreS)
+	r.d.Submit(ctx, r.cpuS, r.cpu)
+	r.d.RecordEvent(ctx, r.cpuE, r.cpuS)
+	r.d.Begin(sim.Op{Kind: sim.OpQueryEvent, Event: r.cpuE})
+	var dst sim.Device
+	var buf []byte
+	choices := r.d.Choices(nil)
+	n := sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 { return h }}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r.d.CloneInto(&dst)
+		if err := dst.Apply(choices[i%len(choices)]); err != nil {
+			b.Fatal(err)
+		}
+		buf = dst.AppendCanonical(buf[:0], n)
+	}
+}

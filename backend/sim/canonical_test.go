@@ -118,19 +118,20 @@ func TestNamingOfEveryKind(t *testing.T) {
 // of the same world lacks is missed.
 func TestNumbersCount(t *testing.T) {
 	r := newRig(t, sim.Config{})
-	bytes := func(second uint64) string {
+	k := r.d.Begin(sim.Op{Kind: sim.OpCurrentContext})
+	x := r.d.NewContext(true)
+	bytes := func(of, number uint64) string {
 		return string(r.d.AppendCanonical(nil, sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 {
-			switch h {
-			case uint64(r.coreS), uint64(r.coreE):
-				return 1
-			case uint64(r.cpuS), uint64(r.cpuE):
-				return second
+			if h == of {
+				return number
 			}
 			return 0
 		}}))
 	}
-	require.Equal(t, bytes(2), bytes(2))
-	require.NotEqual(t, bytes(2), bytes(3))
+	for _, h := range []uint64{uint64(r.coreS), uint64(r.coreE), uint64(r.args), uint64(k), uint64(x)} {
+		require.Equal(t, bytes(h, 2), bytes(h, 2))
+		require.NotEqual(t, bytes(h, 2), bytes(h, 3), "%s", sim.HandleName(h))
+	}
 }
 
 // An answer that has not been heard yet is part of the state.

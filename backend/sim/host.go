@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/runfence/runfence/backend"
 )
@@ -125,8 +126,18 @@ func (h *Host) current(thread int, x backend.Context) {
 	h.d.SetCurrent(x)
 }
 
-// Inspect calls f with the device, which f must not change. No call is under
-// way on it meanwhile.
+// Advance lets virtual time pass by t, and everything due in it happen.
+func (h *Host) Advance(t time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.log = append(h.log, Step{Kind: StepAdvance, Time: t})
+	h.d.Advance(t)
+	h.returnWaits()
+}
+
+// Inspect calls f with the device, while no caller moves it. What f changes is
+// not in the log: change a device before the first call, or make a checkpoint
+// afterwards.
 func (h *Host) Inspect(f func(*Device)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -150,6 +161,11 @@ func (h *Host) pump() {
 // has come.
 func (h *Host) step() {
 	h.happened(h.d.step())
+	h.returnWaits()
+}
+
+// returnWaits lets every wait return that can.
+func (h *Host) returnWaits() {
 	for _, w := range h.callers {
 		if w.ticket != 0 && h.d.returnable(w.ticket) {
 			c := Choice{Kind: ChooseReturn, Target: uint64(w.ticket)}

@@ -152,6 +152,30 @@ func TestTheDeviceMovesWhenAllCallersAreParked(t *testing.T) {
 	})
 }
 
+// Time that is let pass lets waits return, parked or not the others.
+func TestTimePassesOnAHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		h, r := hosted(t)
+		a, b := h.Enter(), h.Enter()
+		require.True(t, a.Submit(ctx, r.coreS, r.core).Ok())
+		done := make(chan backend.Result, 1)
+		go func() { done <- a.SynchronizeStream(ctx, r.coreS, time.Second) }()
+		synctest.Wait()
+		h.Advance(19 * time.Microsecond)
+		synctest.Wait()
+		require.Empty(t, done)
+		h.Advance(time.Microsecond)
+		require.True(t, (<-done).Ok())
+		a.Leave()
+		b.Leave()
+		d, err := h.Replay()
+		require.NoError(t, err)
+		require.Equal(t, 20*time.Microsecond, d.Now())
+		require.Equal(t, "advance 1µs", h.Log()[len(h.Log())-3].String())
+	})
+}
+
 // A log keeps the bytes that were written, not the caller's buffer.
 func TestALogKeepsWhatWasWritten(t *testing.T) {
 	ctx := context.Background()

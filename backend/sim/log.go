@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/runfence/runfence/backend"
 )
@@ -21,6 +22,8 @@ const (
 	StepCurrent
 	// StepNotices: Thread took up to Size notices.
 	StepNotices
+	// StepAdvance: Time passed.
+	StepAdvance
 )
 
 // Step is one entry of a [Host]'s log.
@@ -33,6 +36,7 @@ type Step struct {
 	Ticket  Ticket
 	Answer  *Answer
 	Context backend.Context
+	Time    time.Duration
 }
 
 // String returns the step as a line to read.
@@ -46,8 +50,10 @@ func (s Step) String() string {
 		return fmt.Sprintf("take %s %s %s", s.Ticket, s.Answer.Outcome, s.Answer.Code)
 	case StepCurrent:
 		return fmt.Sprintf("current thread %d %s", s.Thread, HandleName(uint64(s.Context)))
+	case StepNotices:
+		return fmt.Sprintf("notices thread %d up to %d", s.Thread, s.Size)
 	}
-	return fmt.Sprintf("notices thread %d up to %d", s.Thread, s.Size)
+	return "advance " + s.Time.String()
 }
 
 // ErrDiverged reports a replay in which the device did not do what was logged.
@@ -75,6 +81,8 @@ func Replay(d *Device, log []Step) error {
 			d.SetCurrent(s.Context)
 		case StepNotices:
 			d.TakeNotices(make([]backend.Notice, s.Size))
+		case StepAdvance:
+			d.Advance(s.Time)
 		}
 	}
 	return nil

@@ -2,9 +2,10 @@ package sim
 
 import (
 	"fmt"
-	"github.com/runfence/runfence/backend"
 	"math/rand/v2"
 	"time"
+
+	"github.com/runfence/runfence/backend"
 )
 
 // Policy picks among what may happen next, while a call of the backend face is

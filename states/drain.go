@@ -66,6 +66,7 @@ func drain() *machine.Definition {
 	rows := entry("ready", []machine.Row{
 		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.verdict != undecided", Source: "F104", Doc: "The verdict stands; it is told again.", Then: []machine.Target{
 			{When: "view.verdict == faulted", Error: ErrRunFailed, Code: "view.fault"},
+			{When: "view.verdict == diagnosed", Error: ErrDiagnosed},
 			{When: "view.verdict == broken", Error: ErrPartial, Code: "view.rc"},
 			{When: "view.verdict == swept", Error: ErrReset},
 			{},
@@ -213,10 +214,9 @@ func verdicts(on string, with ...string) []machine.Target {
 	}
 	return []machine.Target{
 		{On: on, When: "!view.current", To: "ready", Error: ErrStaleIdentity},
-		v("view.partial && !view.faulted", "false, 0", ErrPartial, "view.rc"),
-		v("view.succeeded", "false, 0", "", ""),
-		v("view.faulted", "true, view.device_fault", ErrRunFailed, "view.device_fault"),
-		// The run's own record diagnosed it, and the device has no code for it.
-		v("", "true, 0", ErrRunFailed, ""),
+		v("view.partial && !view.faulted", "well, 0", ErrPartial, "view.rc"),
+		v("view.succeeded", "well, 0", "", ""),
+		v("view.faulted", "fault_seen, view.device_fault", ErrRunFailed, "view.device_fault"),
+		v("", "self_diagnosed, 0", ErrDiagnosed, ""),
 	}
 }

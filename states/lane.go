@@ -7,7 +7,7 @@ import "github.com/runfence/runfence/machine"
 func lane() *machine.Definition {
 	live := "open"
 	over := "shut|quarantined"
-	const free = "unproven == 0 && !poisoned && runs < depth"
+	const free = "unproven == 0 && !poisoned && !faulted"
 	// What a run reports counts in a quarantine too: it may be declared while
 	// runs are under way.
 	count := func(name, do, source string) machine.Row {
@@ -25,9 +25,10 @@ func lane() *machine.Definition {
 		},
 		Facts: []machine.Fact{
 			{Name: "process", Type: "id process", Doc: "The creating process; immutable, and outlives the worker."},
-			{Name: "depth", Type: "int 8", Doc: "How many runs may be admitted at a time."},
+			{Name: "depth", Type: "int 8", Doc: "How many runs may be launched and not drained at a time."},
 			{Name: "runs", Type: "int 4096", Doc: "Runs admitted and not finalized."},
 			{Name: "unproven", Type: "int 4096", Doc: "Partial launches without a proof."},
+			{Name: "faulted", Type: "bool", Doc: "The device reported a fault: its streams may be in error."},
 			{Name: "poisoned", Type: "bool", Doc: "Something failed without evidence of what it left."},
 		},
 		Identity: []string{"process"},
@@ -40,6 +41,7 @@ func lane() *machine.Definition {
 			{Name: "leave", Doc: "A run is gone."},
 			{Name: "partial", Doc: "A launch is partial."},
 			{Name: "proven", Doc: "A partial launch is proven over."},
+			{Name: "fault", Doc: "The device reports a fault for a run."},
 			{Name: "poison", Doc: "Something cannot be proven released."},
 			{Name: "recovered", Doc: "A verified reset let everything go."},
 			{Name: "shut", Doc: "Release what the slots own."},
@@ -59,7 +61,8 @@ func lane() *machine.Definition {
 			count("leave", "runs--", ""),
 			count("partial", "unproven++", "F78"),
 			count("proven", "unproven--", "F78"),
-			count("recovered", "poisoned = false", "F112"),
+			count("recovered", "poisoned = false; faulted = false", "F112"),
+			count("fault", "faulted = true", "F14, F15"),
 			count("poison", "poisoned = true", "F69, F132"),
 
 			{ID: "shut-live", From: live, Event: "shut", Guard: "runs != 0", Refuse: ErrRunLive, Source: "F132"},

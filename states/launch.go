@@ -21,6 +21,7 @@ func launch() *machine.Definition {
 	rows := entry(from, []machine.Row{
 		{ID: "start-unprepared", From: from, Event: "start", Guard: "!view.prepared", Refuse: ErrNotPrepared},
 		{ID: "start-closed", From: from, Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F108, F154", Doc: "Admission is asked at prepare and again at launch."},
+		{ID: "start-full", From: from, Event: "start", Guard: "!view.room", Refuse: ErrDepthReached, Source: "F43", Doc: "A run that is prepared may wait; one that is launched is on the device."},
 	},
 		machine.Target{When: "view.eager", To: "permitted", Do: remember + "; permit = arg.permit; touched = false", Emit: []string{"self.capture()"}},
 		machine.Target{To: "permitted", Do: remember + "; permit = arg.permit; touched = false", Emit: []string{"self.arm()"}},
@@ -41,7 +42,7 @@ func launch() *machine.Definition {
 			},
 		},
 		machine.Row{
-			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free && view.open)", Source: "F76, F154",
+			ID: "arm-no-permit", From: "permitted", Event: "arm", Guard: "!(permit != none && permit == view.permit && view.free && view.open && view.room)", Source: "F76, F154",
 			Doc:  "The permit does not bear this run, the fence cannot, or admission closed meanwhile: nothing is submitted.",
 			Then: []machine.Target{{To: "not started", Error: ErrNotStarted, Code: "-1"}},
 		},
@@ -107,6 +108,7 @@ func launch() *machine.Definition {
 		Views: append(append([]machine.View(nil), runViews...),
 			machine.View{Name: "prepared", Expr: `run.state == "prepared"`},
 			openView,
+			roomView,
 			machine.View{Name: "permit", Expr: "run.permit"},
 			machine.View{Name: "free", Expr: `(fence.state == "bare" || fence.state == "idle") && fence.core_refs == 0 && fence.cpu_refs == 0`, Doc: "The fence can stand for a run."},
 			machine.View{Name: "arming", Expr: "fence.arming"},
@@ -284,4 +286,10 @@ func next(event string, with []string) []machine.Target {
 		On: "ok", To: "complete", Do: do, Return: "view.arming",
 		With: append(slices.Clone(with), "run.accepted()"),
 	})
+}
+
+// roomView is the depth: how many runs may be on the device at a time (F43).
+var roomView = machine.View{
+	Name: "room", Expr: `count(run, state == "launching" || state == "launched" || state == "partial") < lane.depth`,
+	Doc: "Fewer runs are on the device than the lane's depth.",
 }

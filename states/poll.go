@@ -49,6 +49,7 @@ func poll() *machine.Definition {
 		return []string{"fence.reached(" + own + ", " + b + ")", "join." + proven + "()"}
 	}
 	rows := entry("ready", []machine.Row{
+		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.drained", Source: "F104", Doc: "Complete stays complete.", Then: []machine.Target{{Return: "true"}}},
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
 		machine.Target{When: "view.unfenced", To: "cpu stream", Do: remember + "; pending = false", Emit: []string{"self.cpu_stream()"}},
@@ -84,7 +85,8 @@ func poll() *machine.Definition {
 		},
 		Facts:    withArgs(identityFacts, machine.Fact{Name: "pending", Type: "bool", Doc: "Something asked so far is not complete."}),
 		Identity: identityNames,
-		Views: append(append([]machine.View(nil), runViews...), launchedView, unfencedView, current,
+		Views: append(append([]machine.View(nil), runViews...), launchedView,
+			machine.View{Name: "drained", Expr: `run.state == "drained"`}, unfencedView, current,
 			machine.View{Name: "core_recorded", Expr: "fence.core == recorded || fence.core == complete"},
 			machine.View{Name: "cpu_recorded", Expr: "fence.cpu == recorded || fence.cpu == complete"},
 			machine.View{Name: "tail", Expr: "caller_order.tail == on_stream"},

@@ -41,7 +41,6 @@ func prepare() *machine.Definition {
 			detached,
 			{Name: "new", Expr: `lane.state == "new"`, Doc: "The lane was not opened."},
 			openView,
-			{Name: "room", Expr: "lane.runs < lane.depth"},
 			{Name: "vacant", Expr: `run.state == "idle"`},
 			{Name: "bare", Expr: `region.state == "unallocated"`},
 		},
@@ -65,7 +64,6 @@ func prepare() *machine.Definition {
 			{ID: "start-detached", From: "ready", Event: "start", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
 			{ID: "start-closed", From: "ready", Event: "start", Guard: "!view.open", Refuse: ErrAdmissionClosed, Source: "F78, F108, F154"},
 			{ID: "start-occupied", From: "ready", Event: "start", Guard: "!view.vacant", Refuse: ErrSlotOccupied},
-			{ID: "start-full", From: "ready", Event: "start", Guard: "!view.room", Refuse: ErrDepthReached, Source: "F43, F154"},
 			{
 				ID: "start", From: "ready", Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
 				Then: contextTargets(
@@ -84,7 +82,6 @@ func prepare() *machine.Definition {
 			},
 			{ID: "admit-closed", From: "checking", Event: "admit", Guard: "!view.open", Source: "F154", Then: []machine.Target{{To: "ready", Error: ErrAdmissionClosed}}},
 			{ID: "admit-occupied", From: "checking", Event: "admit", Guard: "!view.vacant", Then: []machine.Target{{To: "ready", Error: ErrSlotOccupied}}},
-			{ID: "admit-full", From: "checking", Event: "admit", Guard: "!view.room", Then: []machine.Target{{To: "ready", Error: ErrDepthReached}}},
 			{
 				ID: "admit-bare", From: "checking", Event: "admit", Guard: "view.bare", Source: "F1",
 				Then: []machine.Target{{To: "binding", Do: newIdentity, With: []string{"run.begin(" + own + ", eager, async)"}, Emit: []string{"self.allocate()"}}},
@@ -141,6 +138,6 @@ const newIdentity = "run_epoch = fresh(); generation = view.generation; dispatch
 // openView is admission, asked at prepare and again at launch. A close that was
 // claimed has ended it, whatever became of the close (F63, F78, F108, F154).
 var openView = machine.View{
-	Name: "open", Expr: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned && health.state == "trusted" && recovery.state == "ready"`,
+	Name: "open", Expr: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned && !lane.faulted && health.state == "trusted" && recovery.state == "ready"`,
 	Doc: "A run may come in, and may be launched. While the device is being recovered, none may.",
 }

@@ -567,7 +567,7 @@ func (h *host) invariants() {
 	ambiguous = h.fact("lane", 0, "poisoned") == 1
 	if vacant >= 0 {
 		m := h.lane.at.prepare
-		open := h.state("environment", 0) == "live" && h.state("lane", 0) == "open" && partial == 0 && !ambiguous && h.state("health", 0) == "trusted" && live < h.fact("lane", 0, "depth")
+		open := h.state("environment", 0) == "live" && h.state("lane", 0) == "open" && partial == 0 && !ambiguous && h.state("health", 0) == "trusted" && h.fact("lane", 0, "faulted") == 0
 		require.Equal(h, open, h.lane.d.Can(h.ref("prepare", vacant), m.MustEvent("start"), 1, 1, 0, 0), "admission")
 	}
 	h.counts()

@@ -103,6 +103,9 @@ const (
 	ErrPartial machine.Reason = "launch partial: something may be submitted"
 	// ErrRunFailed: the device reports a fault for the run (F104).
 	ErrRunFailed machine.Reason = "the device reports a fault"
+	// ErrDiagnosed: the run's own record reports a failure that the device does
+	// not (F117).
+	ErrDiagnosed machine.Reason = "the run's own record reports a failure"
 	// ErrQueryFailed: a query failed. It is neither "not ready" nor "complete" (F126).
 	ErrQueryFailed machine.Reason = "a query failed"
 	// ErrWaitTimeout: a bounded wait expired. It proves nothing (F100).

@@ -64,6 +64,23 @@ func init() {
 			require.NoError(t, f.lane.Recover(ctx))
 			return r.Wait(ctx)
 		},
+		ErrDiagnosed: func(t *testing.T) error {
+			dev, err := sim.New(sim.Config{Kernels: reporting(2)})
+			require.NoError(t, err)
+			l, err := NewLane(Config{Backend: dev})
+			require.NoError(t, err)
+			require.NoError(t, l.Open(ctx))
+			r, err := l.Prepare(ctx, work)
+			require.NoError(t, err)
+			require.NoError(t, second(r.Launch(ctx)))
+			require.ErrorIs(t, r.Wait(ctx), ErrDiagnosed)
+			require.ErrorIs(t, r.Wait(ctx), ErrDiagnosed, "told again")
+			require.NoError(t, r.Finalize(ctx))
+			r, err = l.Prepare(ctx, work)
+			require.NoError(t, err, "it can leave a healthy device (F114)")
+			require.NoError(t, second(r.Launch(ctx)))
+			return r.Wait(ctx)
+		},
 		ErrSubmit: func(t *testing.T) error {
 			f, _ := partialRun(t)
 			return second(f.lane.Submit(ctx, work))

@@ -159,7 +159,7 @@ var ofFacade = map[machine.Reason]func(t *testing.T) error{
 		f := unopened(t, Config{Slots: 2})
 		require.NoError(t, f.lane.Open(ctx))
 		f.launch()
-		return second(f.lane.Prepare(ctx, work))
+		return second(f.prepare().Launch(ctx))
 	},
 	ErrPreparationRefused: func(t *testing.T) error {
 		return second(opened(t, "Alloc#1 refuse").lane.Prepare(ctx, Work{Core: 1, CPU: 2, Args: []byte{1}}))

@@ -40,7 +40,7 @@ func recovery() *machine.Definition {
 			{Name: "context", Expr: "environment.context"},
 			{Name: "borrowed", Expr: "environment.policy == borrowed"},
 			{Name: "live", Expr: `environment.state == "live" && lane.state == "open"`},
-			{Name: "needed", Expr: `lane.unproven != 0 || lane.poisoned || health.state == "suspect" || any(run, state == "launched" || state == "partial")`},
+			{Name: "needed", Expr: `lane.unproven != 0 || lane.poisoned || lane.faulted || health.state == "suspect" || any(run, state == "launched" || state == "partial")`},
 			{Name: "busy", Expr: `any(drain, state != "ready") || any(launch, state != "idle" && state != "complete" && state != "partial" && state != "not started")`, Doc: "An operation is in the middle of the device."},
 			{Name: "a_run", Expr: `first(run, state == "launched" || state == "partial" || state == "drained" && !reset)`},
 			{Name: "a_fence", Expr: `first(fence, state == "armed" || handles)`},

@@ -251,20 +251,23 @@ func TestLaneRows(t *testing.T) {
 	require.ErrorIs(t, f.fire("lane", 0, "admit"), ErrAdmissionClosed)
 	require.NoError(t, f.lane.Open(ctx))
 	require.ErrorIs(t, f.fire("lane", 0, "open", 1, 1), ErrAlreadyInitialised)
-	for _, close := range []string{"partial", "poison"} {
+	for _, close := range []string{"partial", "poison", "fault"} {
 		f := opened(t)
 		require.NoError(t, f.fire("lane", 0, "admit"))
-		require.ErrorIs(t, f.fire("lane", 0, "admit"), ErrAdmissionClosed, "the depth is reached")
 		require.ErrorIs(t, f.fire("lane", 0, "shut"), ErrRunLive)
 		require.NoError(t, f.fire("lane", 0, close))
 		require.NoError(t, f.fire("lane", 0, "leave"))
 		require.ErrorIs(t, f.fire("lane", 0, "admit"), ErrAdmissionClosed, close)
-		if close == "poison" {
+		switch close {
+		case "poison":
 			require.ErrorIs(t, f.fire("lane", 0, "shut"), ErrUnproven)
-		} else {
+			continue
+		case "partial":
 			require.NoError(t, f.fire("lane", 0, "proven"))
-			require.NoError(t, f.fire("lane", 0, "admit"))
+		case "fault":
+			require.NoError(t, f.fire("lane", 0, "recovered"))
 		}
+		require.NoError(t, f.fire("lane", 0, "admit"))
 	}
 	for over, event := range map[string]string{"shut": "shut", "quarantined": "quarantine"} {
 		f := opened(t)

@@ -37,7 +37,7 @@ func run() *machine.Definition {
 			machine.Fact{Name: "async", Type: "bool", Doc: "Its descriptor is published asynchronously."},
 			machine.Fact{Name: "bound", Type: "bool", Doc: "The slot's streams are the run's until it retires."},
 			machine.Fact{Name: "rc", Type: "code", Doc: "The launch's own return code, kept whatever cleanup says."},
-			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted|broken|swept", Doc: "broken: a partial launch that the device has no fault to report of. swept: ended by a verified reset."},
+			machine.Fact{Name: "verdict", Type: "enum undecided|succeeded|faulted|diagnosed|broken|swept", Doc: "diagnosed: the run's own record reports a failure. broken: a partial launch that the device has no fault to report of. swept: ended by a verified reset."},
 			machine.Fact{Name: "reset", Type: "bool", Doc: "A verified reset ended it."},
 			machine.Fact{Name: "fault", Type: "code", Doc: "What the pair synchronise reported."},
 		),
@@ -52,7 +52,7 @@ func run() *machine.Definition {
 			{Name: "unjoined", Doc: "The join was declined before anything was submitted: the permit stands again.", Args: []machine.Fact{{Name: "permit", Type: "id permit"}}},
 			{Name: "accepted", Doc: "Everything was submitted."},
 			{Name: "broken", Doc: "The launch is partial.", Args: []machine.Fact{code}},
-			ids("drained", "Proven over.", machine.Fact{Name: "faulted", Type: "bool"}, machine.Fact{Name: "fault", Type: "code"}),
+			ids("drained", "Proven over.", machine.Fact{Name: "how", Type: "enum well|fault_seen|self_diagnosed"}, machine.Fact{Name: "fault", Type: "code", Doc: "Of the device, if it was seen."}),
 			ids("swept", "A verified reset took everything of the run off the device."),
 			ids("retire", "The fence is let go, or was never needed."),
 			ids("finalized", "Its resources are released."),
@@ -97,11 +97,20 @@ func run() *machine.Definition {
 			},
 
 			stale("launched|partial", "drained"),
-			{ID: "drained", From: "launched", Event: "drained", Guard: "!arg.faulted", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
-			{ID: "faulted", From: "launched", Event: "drained", Guard: "else", Source: "F104", Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault"}}},
+			{ID: "drained", From: "launched", Event: "drained", Guard: "arg.how == well", Source: "F104, F105", Then: []machine.Target{{To: "drained", Do: "verdict = succeeded"}}},
 			{
-				ID: "proven-faulted", From: "partial", Event: "drained", Guard: "arg.faulted", Source: "F104, F130",
-				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()"}}},
+				ID: "faulted", From: "launched", Event: "drained", Guard: "arg.how == fault_seen", Source: "F14, F15, F104, F151",
+				Doc:  "A stream keeps its error: no run follows on it before a recovery, or it would be charged with this one's fault.",
+				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.fault()"}}},
+			},
+			{
+				ID: "diagnosed", From: "launched", Event: "drained", Guard: "else", Source: "F114, F117",
+				Doc:  "The run failed for reasons of its own, and can leave a healthy device.",
+				Then: []machine.Target{{To: "drained", Do: "verdict = diagnosed"}},
+			},
+			{
+				ID: "proven-faulted", From: "partial", Event: "drained", Guard: "arg.how == fault_seen", Source: "F14, F15, F104, F130",
+				Then: []machine.Target{{To: "drained", Do: "verdict = faulted; fault = arg.fault", With: []string{"lane.proven()", "lane.fault()"}}},
 			},
 			{
 				ID: "proven", From: "partial", Event: "drained", Guard: "else", Source: "F73, F130",

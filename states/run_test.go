@@ -278,18 +278,58 @@ func TestArguments(t *testing.T) {
 	f.clean()
 }
 
-// One run at a time, at this depth.
+// One run on the device at a time, at this depth; a successor may be prepared
+// meanwhile, and launched once the run before it is drained (F43, F45).
 func TestAdmissionDepth(t *testing.T) {
 	f := unopened(t, Config{Slots: 2})
 	require.NoError(t, f.lane.Open(ctx))
-	f.launch()
-	_, err := f.lane.Prepare(ctx, work)
+	first, _ := f.launch()
+	next := f.prepare()
+	_, err := next.Launch(ctx)
 	require.ErrorIs(t, err, ErrDepthReached)
+	require.Equal(t, "prepared", f.state("run", 1))
+	require.NoError(t, first.Wait(ctx))
+	_, err = next.Launch(ctx)
+	require.NoError(t, err)
+	require.NoError(t, next.Wait(ctx))
 
 	f = opened(t)
 	f.launch()
 	_, err = f.lane.Prepare(ctx, work)
 	require.ErrorIs(t, err, ErrSlotOccupied)
+}
+
+// At depth one a submission with a caller's stream drains the run before it
+// first, and returns enqueued (F42, F43).
+func TestSubmitDrainsThePredecessor(t *testing.T) {
+	f := unopened(t, Config{Slots: 2})
+	require.NoError(t, f.lane.Open(ctx))
+	first, err := f.lane.Submit(ctx, f.called())
+	require.NoError(t, err)
+	second, err := f.lane.Submit(ctx, f.called())
+	require.NoError(t, err)
+	require.Equal(t, "drained", f.state("run", 0))
+	require.Equal(t, "launched", f.state("run", 1))
+	require.NoError(t, second.Wait(ctx))
+	require.NoError(t, first.Finalize(ctx))
+	require.NoError(t, second.Finalize(ctx))
+	f.clean()
+}
+
+// A fault closes admission until a recovery: a stream keeps its error, and the
+// next run on it would be charged with this one's (F14, F15, F151).
+func TestFaultClosesAdmission(t *testing.T) {
+	f := warm(t, "SubmitAICPU#1 kernel-fatal", "SubmitAICPU#1 notice-lost")
+	r, _ := f.launch()
+	require.ErrorIs(t, r.Wait(ctx), ErrRunFailed)
+	require.False(t, f.health().Suspect, "the notice is lost")
+	require.NoError(t, r.Finalize(ctx))
+	_, err := f.lane.Prepare(ctx, work)
+	require.ErrorIs(t, err, ErrAdmissionClosed)
+	require.NoError(t, f.lane.Recover(ctx))
+	f.whole()
+	require.NoError(t, f.lane.Close(ctx))
+	f.clean()
 }
 
 // An event fired from inside a command, through its context, is refused at

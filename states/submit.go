@@ -25,7 +25,7 @@ func submit() *machine.Definition {
 	enqueue := func(id, from, event, source string) []machine.Row {
 		return []machine.Row{
 			{ID: id + "-joined", From: from, Event: event, Guard: "view.under_way && view.deep", Source: "F19, F43", Then: []machine.Target{joined}},
-			{ID: id + "-behind", From: from, Event: event, Guard: "view.under_way", Source: "F43", Doc: "The depth is one: the predecessor is drained first.", Then: []machine.Target{first}},
+			{ID: id + "-behind", From: from, Event: event, Guard: "view.under_way", Source: "F43", Doc: "As many runs as the depth allows are on the device: the predecessor is drained first.", Then: []machine.Target{first}},
 			{ID: id, From: from, Event: event, Guard: "else", Source: source, Then: []machine.Target{launch}},
 		}
 	}
@@ -98,7 +98,7 @@ func submit() *machine.Definition {
 			{Name: "dispatch", Expr: "run.dispatch"},
 			{Name: "permit", Expr: "run.permit"},
 			{Name: "arming", Expr: "fence.arming"},
-			{Name: "deep", Expr: "lane.depth != 1"},
+			{Name: "deep", Expr: roomView.Expr, Doc: roomView.Doc},
 			{Name: "under_way", Expr: `pred != none && (pred.state == "launched" || pred.state == "partial")`},
 			{Name: "pred_epoch", Expr: "pred.run_epoch"},
 			{Name: "pred_generation", Expr: "pred.generation"},

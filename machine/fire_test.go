@@ -451,3 +451,30 @@ func TestAllocations(t *testing.T) {
 		assert.Zero(t, testing.AllocsPerRun(200, func() { x.Can(open) }))
 	})
 }
+
+// An answer that the rules have no way to take is a hole: the command stays in
+// flight, and whoever comes next waits and gives up.
+func TestHoleLeavesTheCommandInFlight(t *testing.T) {
+	d := bell()
+	d.Facts = named("rung:int 1")
+	d.Rows[0].Then[0].Do = "rung++"
+	eachWayInABubble(t, d, ok, func(t *testing.T, x firer, m *machine.Machine) {
+		ring, ctx := m.MustEvent("ring"), context.Background()
+		_, err := x.Fire(ctx, ring)
+		require.NoError(t, err)
+		_, err = x.Fire(ctx, ring)
+		var hole *machine.HoleError
+		require.ErrorAs(t, err, &hole)
+		assert.True(t, hole.Settling)
+		assert.ErrorIs(t, err, machine.ErrRuleHole)
+		assert.ErrorIs(t, err, machine.ErrOutOfRange)
+		assert.EqualError(t, err, `hole in the rules: an answer cannot be taken: bell: ring refused in state "up" (row ring): fact rung would leave its range; accepts ring, fix`)
+		assert.True(t, x.InFlight())
+		assert.False(t, x.Can(m.MustEvent("fix")))
+		assert.Empty(t, x.Available())
+		began := time.Now()
+		_, err = x.Fire(ctx, ring)
+		assert.ErrorIs(t, err, machine.ErrBusy)
+		assert.Equal(t, 30*time.Second, time.Since(began))
+	})
+}

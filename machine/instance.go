@@ -298,7 +298,10 @@ func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply R
 		w.words[b] = header{state: state}.pack()
 	}
 	defer func() {
-		i.release(unpackHeader(w.words[b]).state)
+		// (After a hole the command stays in flight, and the busy bit with it.)
+		if h := unpackHeader(w.words[b]); h.flight == 0 {
+			i.release(h.state)
+		}
 		i.flush()
 	}()
 	if i.sites {
@@ -306,11 +309,8 @@ func (i *Instance) whole(cc *commandContext, ev EventID, args []uint64) (reply R
 	}
 	s := w.Issue(i.ref, ev, args...)
 	w.site = 0
-	switch s.Status {
-	case StepRefused:
+	if s.Status == StepRefused {
 		return Reply{State: state, Row: s.Row}, w.refusalError(s)
-	case Deferred: // an earlier answer had no way on, and is still due
-		return Reply{State: state}, &BusyError{Where: i.m.InFlightName(s.During), Event: i.m.EventName(ev)}
 	}
 	var caught any
 	if s.Status == InFlight {

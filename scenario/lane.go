@@ -80,6 +80,7 @@ func (s *session) makeLane(name string, c states.Config) error {
 	l.recorder = &recorder{rules: s.opts.Rules}
 	l.gate = &gate{s: s, l: l, b: d.Backend}
 	c.Name, c.Rules, c.Backend, c.Recorder = name, s.opts.Rules, l.gate, l.recorder
+	c.Incarnation = uint64(len(s.laneList) + 1)
 	c.Process = func() int { return int(s.naming.processes[s.process]) }
 	c.Clock = func() int64 { return int64(s.now()) }
 	if s.opts.Recorder != nil {

@@ -65,6 +65,7 @@ func NewEnvironment(b backend.Backend, process func() int) (*Environment, error)
 	if err != nil {
 		return nil, err
 	}
+	setApart(w, 0)
 	d, err := machine.NewDriver(w, machine.DriverConfig{Performer: dev})
 	return &Environment{EnvironmentView{d: d, m: rules.Machine("environment"), process: process, made: process()}}, err
 }

@@ -57,8 +57,10 @@ func TestEnvironmentIdentity(t *testing.T) {
 }
 
 func TestIncarnationsNeverRepeat(t *testing.T) {
+	_, other := alone(t, sim.Config{})
+	require.NoError(t, other.Create(ctx, 0))
 	_, e := alone(t, sim.Config{})
-	seen := map[EnvironmentIdentity]bool{}
+	seen := map[EnvironmentIdentity]bool{identity_(t, &other.EnvironmentView): true}
 	for range 3 {
 		require.NoError(t, e.Create(ctx, 0))
 		id := identity_(t, &e.EnvironmentView)

@@ -79,6 +79,7 @@ func unopened(t *testing.T, c Config, faults ...string) *fixture {
 	if c.Timeout == 0 {
 		c.Timeout = time.Second
 	}
+	c.Incarnation = 1
 	c.Process = func() int { return f.process }
 	f.lane, err = NewLane(c)
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runfence/runfence/backend"
@@ -33,6 +34,10 @@ type Config struct {
 	// backend's own, and Generation must be zero.
 	Borrowed   bool
 	Generation uint64
+	// Incarnation tells this lane's environments from those of the process's
+	// other lanes; 0 takes the next number, so that none repeats (F51). Give it
+	// for logs that are to be the same, byte for byte, each time.
+	Incarnation uint64
 	// Timeout bounds each device wait; 0 means 30 s.
 	Timeout time.Duration
 	// Process reports the calling process; nil is os.Getpid. A handle that
@@ -131,8 +136,22 @@ func NewLane(c Config) (*Lane, error) {
 	if l.dev, err = newDevice(c.Rules, c.Backend, c.Pools()["slot"], c.Timeout); err != nil {
 		return nil, err
 	}
+	setApart(w, c.Incarnation)
 	l.d, err = machine.NewDriver(w, machine.DriverConfig{Performer: l.dev, Bound: c.Bound, Sites: c.Sites})
 	return l, err
+}
+
+// incarnations counts the environments' makers of the process.
+var incarnations atomic.Uint64
+
+// setApart gives a world's environments identities of their own. Each maker
+// has 2^16 of them before it meets the next one's.
+func setApart(w *machine.World, n uint64) {
+	if n == 0 {
+		n = incarnations.Add(1)
+	}
+	w.ReserveIdentity("incarnation", (n-1)<<16)
+	w.ReserveIdentity("generation", (n-1)<<16)
 }
 
 // look finds the machines in the rules. Rules that lack one are for another façade.

@@ -125,7 +125,7 @@ func newHost(t tester, s script) *host {
 	h.writer, err = translog.NewWriter(h.log, Rules(), translog.Options{Format: translog.Binary})
 	require.NoError(t, err)
 	c := Config{
-		Backend: h.dev, Slots: s.Slots, Depth: min(s.Depth, s.Slots), Timeout: time.Second,
+		Backend: h.dev, Slots: s.Slots, Incarnation: 1, Depth: min(s.Depth, s.Slots), Timeout: time.Second,
 		Process: func() int { return h.process },
 		Clock:   func() int64 { return int64(h.dev.Now()) },
 	}

@@ -220,11 +220,17 @@ func TestTheSameBytesHaveTheSameFuture(t *testing.T) {
 		}, 4},
 		{"edges", sim.Config{}, []step{
 			on(sim.OpRecordEvent, 0, 0), on(sim.OpStreamWaitEvent, 1, 0), on(sim.OpRecordEvent, 1, 1),
-			on(sim.OpQueryEvent, 0, 1), on(sim.OpQueryStream, 0, 0),
+			on(sim.OpQueryEvent, 0, 1), submit(plain, 1, 0),
 		}, 4},
+		{"arguments", sim.Config{NoProofs: true}, []step{
+			submit(plain, 0, 0), submit(plain, 0, 1), {kind: sim.OpFree, mem: 0},
+		}, 3},
 		{"handshake", sim.Config{NoProofs: true}, []step{
 			submit(core, 0, 0), submit(spin, 0, 0), submit(spin, 2, 0), submit(cpu, 1, 0), submit(cpu, 1, 1),
 		}, 4},
+		{"handshake of two", sim.Config{NoProofs: true}, []step{
+			submit(core, 0, 0), submit(core, 0, 1), submit(cpu, 1, 0), submit(cpu, 1, 1),
+		}, 3},
 		{"handshake with resets", sim.Config{NoProofs: true}, []step{
 			submit(core, 0, 0), submit(spin, 0, 0), submit(cpu, 1, 0), on(sim.OpReset, 0, 0), on(sim.OpQueryStream, 1, 0),
 		}, 4},

@@ -388,7 +388,7 @@ func (e *encoder) host() {
 func (e *encoder) stream(si int) {
 	s := &e.d.streams[si]
 	e.u(e.c.stream.ref[si])
-	e.flags(s.state == slotZombie, s.working, s.flagDue != never, s.due != never)
+	e.flags(s.state == slotZombie, s.flagDue != never, s.due != never)
 	e.u(uint64(s.capture))
 	e.code(s.fault)
 	e.code(s.err)
@@ -570,7 +570,7 @@ func (e *encoder) call(i int) {
 	switch c.phase {
 	case callWaiting:
 		ready := e.d.ready(c)
-		e.flags(ready, c.hang, c.aborted)
+		e.flags(ready, c.aborted)
 		if op.Kind == OpWaitEvent {
 			if ev, _ := e.d.findEvent(op.Event); !ready && ev.gen == genOf(uint64(op.Event)) {
 				e.age(op.Event, c.seq)

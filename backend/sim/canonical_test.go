@@ -134,27 +134,111 @@ func TestNumbersCount(t *testing.T) {
 	}
 }
 
-// An answer that has not been heard yet is part of the state.
-func TestAnswersCount(t *testing.T) {
-	seen := map[string]bool{}
-	for _, early := range []bool{true, false} {
-		r := newRig(t, sim.Config{})
-		k := r.d.Begin(sim.Op{Kind: sim.OpQueryEvent, Event: r.coreE})
-		effect := func() {
-			require.NoError(t, r.d.Apply(sim.Choice{Kind: sim.ChooseEffect, Target: uint64(k)}))
-		}
-		if early {
-			effect()
-		}
-		r.d.RecordEvent(context.Background(), r.coreE, r.coreS)
-		r.d.Advance(1)
-		if !early {
-			effect()
-		}
-		r.d.QueryStream(context.Background(), r.coreS) // proven in both
-		seen[string(r.d.AppendCanonical(nil, sim.Naming{}))] = true
+// Whatever is different about a call that is under way, or about its answer that
+// has not been taken yet, is part of the state.
+func TestCallsCount(t *testing.T) {
+	ctx := context.Background()
+	apply := func(r *rig, kind sim.ChoiceKind, k sim.Ticket, code backend.Code) {
+		t.Helper()
+		require.NoError(t, r.d.Apply(sim.Choice{Kind: kind, Target: uint64(k), Code: code}))
 	}
-	require.Len(t, seen, 2)
+	through := func(r *rig, k sim.Ticket) {
+		apply(r, sim.ChooseEffect, k, 0)
+		apply(r, sim.ChooseReturn, k, 0)
+	}
+	record := func(r *rig) sim.Op { return sim.Op{Kind: sim.OpRecordEvent, Event: r.coreE, Stream: r.coreS} }
+	for name, ways := range map[string][2]func(*rig){
+		"status": {
+			func(r *rig) {
+				k := r.d.Begin(sim.Op{Kind: sim.OpQueryEvent, Event: r.coreE})
+				apply(r, sim.ChooseEffect, k, 0)
+				r.d.RecordEvent(ctx, r.coreE, r.coreS)
+				r.d.SynchronizeStream(ctx, r.coreS, 1)
+			},
+			func(r *rig) {
+				k := r.d.Begin(sim.Op{Kind: sim.OpQueryEvent, Event: r.coreE})
+				r.d.RecordEvent(ctx, r.coreE, r.coreS)
+				r.d.SynchronizeStream(ctx, r.coreS, 1)
+				apply(r, sim.ChooseEffect, k, 0)
+			},
+		},
+		"acceptance": {
+			func(r *rig) {
+				k := r.d.Begin(record(r))
+				apply(r, sim.ChooseEffect, k, 0)
+				apply(r, sim.ChooseFail, k, backend.InternalError)
+			},
+			func(r *rig) {
+				k := r.d.Begin(record(r))
+				apply(r, sim.ChooseEffect, k, 0)
+				apply(r, sim.ChooseFailAccepted, k, backend.InternalError)
+			},
+		},
+		"last error": {
+			func(r *rig) {
+				through(r, r.d.Begin(sim.Op{Kind: sim.OpCurrentContext}))
+				r.d.WaitEvent(ctx, r.coreE, 0)
+			},
+			func(r *rig) {
+				r.d.WaitEvent(ctx, r.coreE, 0)
+				through(r, r.d.Begin(sim.Op{Kind: sim.OpCurrentContext}))
+			},
+		},
+		"handle": {
+			func(r *rig) {
+				k, l := r.d.Begin(sim.Op{Kind: sim.OpCreateEvent}), r.d.Begin(sim.Op{Kind: sim.OpCreateEvent})
+				through(r, k)
+				through(r, l)
+			},
+			func(r *rig) {
+				k, l := r.d.Begin(sim.Op{Kind: sim.OpCreateEvent}), r.d.Begin(sim.Op{Kind: sim.OpCreateEvent})
+				through(r, l)
+				through(r, k)
+			},
+		},
+		"timeout": {
+			func(r *rig) { r.d.Begin(sim.Op{Kind: sim.OpSynchronizeStream, Stream: r.coreS}) },
+			func(r *rig) { r.d.Begin(sim.Op{Kind: sim.OpSynchronizeStream, Stream: r.coreS, Timeout: 1}) },
+		},
+		"bytes to write": {
+			func(r *rig) { r.d.Begin(sim.Op{Kind: sim.OpWrite, Memory: r.args, Data: []byte{1}}) },
+			func(r *rig) { r.d.Begin(sim.Op{Kind: sim.OpWrite, Memory: r.args, Data: []byte{2}}) },
+		},
+		"thread": {
+			func(r *rig) {
+				r.d.SetThread(1)
+				r.d.Begin(record(r))
+				r.d.SetThread(0)
+			},
+			func(r *rig) {
+				r.d.SetThread(1)
+				r.d.SetThread(0)
+				r.d.Begin(record(r))
+			},
+		},
+		"phase": {
+			func(r *rig) { apply(r, sim.ChooseEffect, r.d.Begin(sim.Op{Kind: sim.OpCurrentContext}), 0) },
+			func(r *rig) { through(r, r.d.Begin(sim.Op{Kind: sim.OpCurrentContext})) },
+		},
+	} {
+		seen := map[string]bool{}
+		for _, way := range ways {
+			r := newRig(t, sim.Config{Budget: 1, Faults: sim.Faults(sim.FailAfter, sim.FailAccepted)})
+			way(r)
+			asIs := sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 { return h }}
+			seen[string(r.d.AppendCanonical(nil, asIs))] = true
+		}
+		require.Len(t, seen, 2, name)
+	}
+}
+
+// Whether a kernel's flag is out counts, even if it stores nothing.
+func TestAFlagCounts(t *testing.T) {
+	r := newRig(t, sim.Config{Kernels: []sim.KernelSpec{{Class: backend.AICPU, Flag: true}}})
+	r.d.Submit(context.Background(), r.cpuS, backend.Launch{Class: backend.AICPU, Kernel: 1})
+	before := string(r.d.AppendCanonical(nil, sim.Naming{}))
+	require.NoError(t, r.d.Apply(sim.Choice{Kind: sim.ChooseFlag, Target: uint64(r.cpuS)}))
+	require.NotEqual(t, before, string(r.d.AppendCanonical(nil, sim.Naming{})))
 }
 
 // With residue, bytes behind the end of an allocation count: they are seen

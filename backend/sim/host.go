@@ -197,7 +197,7 @@ func (d *Device) ended(t Ticket) bool {
 // of what it waits for.
 func (d *Device) returnable(t Ticket) bool {
 	c, ok := d.findCall(t)
-	return ok && c.phase == callWaiting && !c.hang && d.ready(c)
+	return ok && c.phase == callWaiting && c.strike.call != Hang && d.ready(c)
 }
 
 // waiting reports whether a call is a bounded wait that has not returned.

@@ -64,7 +64,6 @@ type call struct {
 	phase    callPhase
 	sat      bool // what WaitEvent waits for has executed
 	aborted  bool // by a reset
-	hang     bool // by the plan: not answered until it expires
 	op       Op
 	thread   int
 	at       int64 // when it takes effect, if a policy looks at time
@@ -203,7 +202,7 @@ func (d *Device) callChoices(dst []Choice, i int) []Choice {
 			dst = append(dst, Choice{Kind: ChooseUnconfirmed, Target: h})
 		}
 	case callWaiting:
-		if !c.hang && d.ready(c) {
+		if c.strike.call != Hang && d.ready(c) {
 			dst = append(dst, Choice{Kind: ChooseReturn, Target: h})
 		}
 		dst = append(dst, Choice{Kind: ChooseExpire, Target: h})
@@ -331,7 +330,7 @@ func (d *Device) takeEffect(k *call) {
 	}
 	w := d.newCall(&k.op)
 	k.deadline, k.seq, k.sat, k.recStream, k.recPos = w.deadline, w.seq, w.sat, w.recStream, w.recPos
-	k.phase, k.hang = callWaiting, k.strike.call == Hang
+	k.phase = callWaiting
 }
 
 func panicked() Answer { return Answer{Result: backend.Result{Outcome: backend.Panicked}} }

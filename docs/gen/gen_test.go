@@ -224,10 +224,13 @@ func Long() {
 }
 
 func TestTableOfReasons(t *testing.T) {
-	names := map[machine.Reason]string{"a": "ErrA", "b": "ErrB"}
+	names := map[machine.Reason]string{"a": "ErrA", "b": "ErrB", "c": "ErrC"}
+	rows := []machine.Reason{"a", "b"}
+	const mark = "<!-- reasons -->\n"
 	line := func(n string) string { return "| `" + n + "` | means |\n" }
-	require.NoError(t, checkReasons("<!-- reasons -->\n"+line("ErrA")+line("ErrB"), names))
-	require.ErrorContains(t, checkReasons(line("ErrA")+line("ErrB"), names), "not marked")
-	err := checkReasons("<!-- reasons -->\n"+line("ErrA")+line("ErrA")+line("ErrC"), names)
-	require.ErrorContains(t, err, "ErrA has 2 lines; ErrB has 0 lines; ErrC is no reason")
+	require.NoError(t, checkReasons(mark+line("ErrA")+line("ErrB"), names, rows), "no row names c")
+	require.NoError(t, checkReasons(mark+line("ErrA")+line("ErrB")+line("ErrC"), names, rows))
+	require.ErrorContains(t, checkReasons(line("ErrA")+line("ErrB"), names, rows), "not marked")
+	err := checkReasons(mark+line("ErrA")+line("ErrA")+line("ErrC")+line("ErrC")+line("ErrD"), names, rows)
+	require.ErrorContains(t, err, "ErrA has 2 lines; ErrB has 0 lines; ErrC has 2 lines; ErrD is no reason")
 }

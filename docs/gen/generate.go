@@ -77,7 +77,7 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkReasons(string(text), names); err != nil {
+	if err := checkReasons(string(text), names, rules.Reasons()); err != nil {
 		return nil, fmt.Errorf("%s: %w", embedding, err)
 	}
 	woven, err := weave(tree, string(text))

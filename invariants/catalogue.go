@@ -334,8 +334,8 @@ var catalogue = []Invariant{
 				return c.fail("closed with environment %q, lane %q, %d runs", e.state(), l.state(), l.word("runs"))
 			}
 			return v.each("fence", func(f instance) error {
-				if f.in("armed") || f.word("core_refs")+f.word("cpu_refs") != 0 {
-					return f.fail("closed while the fence stands for a run or is waited for")
+				if !f.in("released") || f.word("core_refs")+f.word("cpu_refs") != 0 {
+					return f.fail("closed while the fence is %q with %d waits counted", f.state(), f.word("core_refs")+f.word("cpu_refs"))
 				}
 				return nil
 			})

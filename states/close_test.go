@@ -154,6 +154,9 @@ func TestFailedTeardownOfALane(t *testing.T) {
 	require.Equal(t, machine.InFlight, s.next("closing")) // environment.close
 	s.settle("environment", s.context())
 	require.Equal(t, machine.Accepted, s.next("closing")) // claimed
+	require.Equal(t, machine.Accepted, s.next("closing")) // let_go: the slot's fence
+	require.Equal(t, "released", s.state("fence"))
+	require.Equal(t, machine.Accepted, s.next("closing")) // let_go: none is left
 	require.Equal(t, machine.InFlight, s.next("closing")) // lane.shut
 	s.settle("lane", machine.Result{})
 	require.Equal(t, machine.Accepted, s.next("closing")) // slots_shut
@@ -174,6 +177,8 @@ func TestFailedTeardownOfALane(t *testing.T) {
 	s.fire("closing", "start", 1)
 	s.next("closing")
 	s.settle("environment", s.context())
+	s.next("closing")
+	s.next("closing")
 	s.next("closing")
 	s.next("closing")
 	s.settle("lane", machine.Result{})

@@ -13,12 +13,15 @@ func closing() *machine.Definition {
 		States: []machine.State{
 			{Name: "ready", Doc: "Not under way."},
 			{Name: "claiming", Doc: "The context is being checked; nothing is claimed yet."},
+			{Name: "releasing", Doc: "The fences are being let go."},
 			{Name: "shutting", Doc: "The slots' events, streams and memory are being released."},
 			{Name: "tearing", Doc: "The native context is being given back."},
 			{Name: "closed", Terminal: true, Doc: "Nothing is left."},
 		},
-		Facts: []machine.Fact{{Name: "process", Type: "id process"}},
+		Facts: []machine.Fact{{Name: "process", Type: "id process"}, {Name: "a_fence", Type: "ref fence", Doc: "Being let go."}},
 		Views: []machine.View{
+			{Name: "a_fence", Expr: `first(fence, state == "bare" || state == "idle")`},
+			{Name: "held", Expr: `any(fence, state == "armed" || core_refs != 0 || cpu_refs != 0)`},
 			{Name: "process", Expr: "environment.process"},
 			{Name: "absent", Expr: `environment.state == "absent"`},
 			{Name: "over", Expr: `environment.state == "torn down" || environment.state == "detached"`},
@@ -32,6 +35,7 @@ func closing() *machine.Definition {
 		Events: []machine.Event{
 			{Name: "start", Args: processArg},
 			{Name: "claimed"},
+			{Name: "let_go", Doc: "Let the next fence go."},
 			{Name: "slots_shut"},
 			{Name: "torn"},
 		},
@@ -50,13 +54,13 @@ func closing() *machine.Definition {
 			{
 				ID: "start-claimed", From: "ready", Event: "start", Guard: "view.claimed", Source: "F63",
 				Doc:  "A close was claimed before; what it owes is tried again.",
-				Then: []machine.Target{{To: "shutting", Do: "process = arg.process", Emit: []string{"lane.shut()", "self.slots_shut()"}}},
+				Then: []machine.Target{{To: "releasing", Do: "process = arg.process", Emit: []string{"self.let_go()"}}},
 			},
 			{
 				ID: "start", From: "ready", Event: "start", Guard: "else", Source: "F62",
 				Then: []machine.Target{{To: "claiming", Do: "process = arg.process", Emit: []string{"environment.close(arg.process)", "self.claimed()"}}},
 			},
-			busyEvent("start", "claiming|shutting|tearing"),
+			busyEvent("start", "claiming|releasing|shutting|tearing"),
 			{ID: "start-closed", From: "closed", Event: "start", Refuse: ErrFinalized, Source: "F65"},
 			{
 				ID: "claimed-shut", From: "claiming", Event: "claimed", Guard: "view.claimed && view.shut", Source: "F63",
@@ -65,6 +69,15 @@ func closing() *machine.Definition {
 			},
 			{
 				ID: "claimed", From: "claiming", Event: "claimed", Guard: "view.claimed",
+				Then: []machine.Target{{To: "releasing", Emit: []string{"self.let_go()"}}},
+			},
+			{
+				ID: "let-go", From: "releasing", Event: "let_go", Guard: "!view.held && view.a_fence != none", Source: "F121, F139",
+				Doc:  "One fence after the other: each refuses for itself.",
+				Then: []machine.Target{{Do: "a_fence = view.a_fence", With: []string{"a_fence.release()"}, Emit: []string{"self.let_go()"}}},
+			},
+			{
+				ID: "let-go-all", From: "releasing", Event: "let_go", Guard: "else",
 				Then: []machine.Target{{To: "shutting", Emit: []string{"lane.shut()", "self.slots_shut()"}}},
 			},
 			{ID: "not-claimed", From: "claiming", Event: "claimed", Guard: "else", Source: "F62", Then: []machine.Target{{To: "ready", Error: ErrCloseRejected}}},

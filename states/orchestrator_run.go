@@ -1,0 +1,281 @@
+package states
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// RunHandle is a run that was submitted. All who wait for it see one outcome.
+type RunHandle struct {
+	o     *Orchestrator
+	ref   machine.Ref
+	build error
+
+	mu      sync.Mutex
+	ended   bool
+	outcome error
+}
+
+// RunError is the outcome of a run that failed: the error that came first, and
+// what it is of (R20). errors.Is matches [ErrTaskFailed] or [ErrBuildFailed],
+// and what the cause matches.
+type RunError struct {
+	// Task is the name of the task that failed; "" for the build.
+	Task string
+	// Cause is what it reported.
+	Cause error
+	rules error
+}
+
+// Error says what failed and why.
+func (e *RunError) Error() string {
+	if e.Task == "" {
+		return fmt.Sprintf("%v: %v", ErrBuildFailed, e.Cause)
+	}
+	return fmt.Sprintf("task %s failed: %v", e.Task, e.Cause)
+}
+
+// Unwrap returns what the rules said, and the cause.
+func (e *RunError) Unwrap() []error { return []error{e.rules, e.Cause} }
+
+// Wait waits until every task of the run is over, and brings the run to its
+// fence: what it owns is released, whether it failed or not. A wait that
+// expires changes nothing and may be made again.
+//
+// Errors: [*RunError] if the run failed, the same for all who wait and however
+// often; [ErrRunWait]; [ErrBuilding] from inside of its own build.
+func (h *RunHandle) Wait(ctx context.Context) error {
+	if h.over() {
+		return h.outcome
+	}
+	reply, err := h.o.d.Fire(ctx, h.ref, h.o.at.await)
+	if err == nil {
+		// What is left is the run's end, which no caller's deadline cuts in two.
+		if ctx.Done() != nil {
+			ctx = context.WithoutCancel(ctx)
+		}
+		reply, err = h.o.d.Fire(ctx, h.ref, h.o.at.fence)
+	}
+	if h.over() { // another waiter was first, and the place is another run's now
+		return h.outcome
+	}
+	if reply.State == h.o.at.retired && !errors.Is(err, machine.ErrBusy) && !errors.Is(err, machine.ErrRefused) {
+		return h.o.ended(h, err)
+	}
+	if errors.Is(err, machine.ErrBusy) {
+		return fmt.Errorf("%w: %w", ErrRunWait, err)
+	}
+	return err
+}
+
+// Tasks returns how many tasks the run was given and how many are not over;
+// zero for a run that is over.
+func (h *RunHandle) Tasks() (given, pending int) {
+	m := h.o.at.resources
+	g, _ := h.o.d.Fact(h.ref, m.MustFact("tasks"))
+	p, _ := h.o.d.Fact(h.ref, m.MustFact("pending"))
+	return int(g), int(p)
+}
+
+// over reports whether the outcome is known, which never changes then.
+func (h *RunHandle) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended
+}
+
+// ended keeps the outcome of a run that retired, and makes its places free.
+func (o *Orchestrator) ended(h *RunHandle, err error) error {
+	h.mu.Lock()
+	if h.ended {
+		h.mu.Unlock()
+		return h.outcome
+	}
+	if err != nil {
+		e := &RunError{Cause: h.build, rules: err}
+		if errors.Is(err, ErrTaskFailed) {
+			v, _ := o.d.Fact(h.ref, o.at.resources.MustFact("culprit"))
+			o.mu.Lock()
+			t := o.tasks[machine.UnpackRef(v)]
+			o.mu.Unlock()
+			e.Task, e.Cause = t.name, t.cause()
+		}
+		err = e
+	}
+	h.ended, h.outcome = true, err
+	h.mu.Unlock()
+	o.recycle()
+	return err
+}
+
+// recycle makes the places free of all that is over and that nobody walks over
+// any more: runs whose handles keep the outcome, their objects and tasks, and
+// domains that are freed and whose run has retired.
+func (o *Orchestrator) recycle() {
+	if !o.recycling.TryLock() {
+		return // a close, or somebody who does it already
+	}
+	defer o.recycling.Unlock()
+	o.mu.Lock()
+	var runs []machine.Ref
+	for ref, h := range o.handles {
+		if h.over() {
+			runs = append(runs, ref)
+		}
+	}
+	o.mu.Unlock()
+	over := map[machine.Ref]bool{}
+	for _, ref := range runs {
+		over[ref] = true
+	}
+	at := &o.at
+	var forget []machine.Ref
+	o.d.View(func(w *machine.World) {
+		for _, m := range []*machine.Machine{at.resource, at.domain, at.task} {
+			for s := range w.Capacity(m.ID()) {
+				ref := w.Ref(m.ID(), s)
+				if st, _, _ := w.State(ref); st == 0 {
+					continue
+				}
+				v, _ := w.Fact(ref, m.MustFact("owner"))
+				if v == 0 {
+					continue
+				}
+				owner := machine.UnpackRef(v)
+				if _, _, current := w.State(owner); over[owner] || !current {
+					forget = append(forget, ref)
+				}
+			}
+		}
+	})
+	for _, ref := range append(forget, runs...) {
+		m := o.config.Rules.At(ref.Machine)
+		key, _ := o.d.Fact(ref, 0)
+		var obj object
+		if m == at.resource {
+			g, _ := o.d.Fact(ref, m.MustFact("group"))
+			key, _ = o.d.Fact(ref, m.MustFact("key"))
+			obj = object{Group(g), key}
+		}
+		if _, err := o.d.Fire(context.Background(), ref, m.MustEvent("forget")); err != nil {
+			continue // residue: it stays where close finds it
+		}
+		if o.d.Drop(ref) != nil {
+			continue
+		}
+		next := ref
+		next.Gen++
+		o.mu.Lock()
+		switch m {
+		case at.resources:
+			delete(o.handles, ref)
+		case at.task:
+			delete(o.tasks, ref)
+		case at.resource:
+			if o.objects[obj] == ref {
+				delete(o.objects, obj)
+			}
+		}
+		if m != at.resources {
+			o.free[ref.Machine] = append(o.free[ref.Machine], next)
+		}
+		o.mu.Unlock()
+	}
+}
+
+// place takes a free place of a pool.
+func (o *Orchestrator) place(m *machine.Machine) (machine.Ref, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.placeLocked(m)
+}
+
+func (o *Orchestrator) placeLocked(m *machine.Machine) (machine.Ref, error) {
+	list := o.free[m.ID()]
+	if len(list) == 0 {
+		return machine.Ref{}, fmt.Errorf("%s: %w", m.Name(), ErrPlaces)
+	}
+	o.free[m.ID()] = list[:len(list)-1]
+	return list[len(list)-1], nil
+}
+
+// vacate gives a place back in which nothing came to be.
+func (o *Orchestrator) vacate(ref machine.Ref) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.free[ref.Machine] = append(o.free[ref.Machine], ref)
+}
+
+// Task is a piece of a run's work.
+type Task struct {
+	o    *Orchestrator
+	ref  machine.Ref
+	name string
+	work Work
+
+	mu  sync.Mutex
+	err error
+}
+
+// AddTask gives the run that is being built a task, which reports its end with
+// Done. The name is for messages. Errors: [ErrNotBuilding]; [ErrPlaces].
+func (o *Orchestrator) AddTask(ctx context.Context, name string) (*Task, error) {
+	return o.addTask(ctx, name, nil)
+}
+
+// Attach gives the run that is being built a task that does not report: who
+// waits for the run waits for the work, and finalizes it. Errors: as AddTask.
+func (o *Orchestrator) Attach(ctx context.Context, name string, w Work) (*Task, error) {
+	return o.addTask(ctx, name, w)
+}
+
+func (o *Orchestrator) addTask(ctx context.Context, name string, w Work) (*Task, error) {
+	ref, err := o.place(o.at.task)
+	if err != nil {
+		return nil, err
+	}
+	t := &Task{o: o, ref: ref, name: name, work: w}
+	o.mu.Lock()
+	o.tasks[ref] = t
+	o.mu.Unlock()
+	if _, err := o.d.Fire(ctx, ref, o.at.add, machine.BoolWord(w != nil)); err != nil {
+		o.mu.Lock()
+		delete(o.tasks, ref)
+		o.mu.Unlock()
+		o.vacate(ref)
+		return nil, err
+	}
+	return t, nil
+}
+
+// Done reports the task's end to the run that it is of, with its error if it
+// failed. Errors: [ErrTaskOver].
+func (t *Task) Done(ctx context.Context, err error) error {
+	if err != nil {
+		t.failed(err)
+	}
+	_, ferr := t.o.d.Fire(ctx, t.ref, t.o.at.done, machine.BoolWord(err != nil), machine.CodeWord(codesOf(err).Code))
+	if errors.Is(ferr, machine.ErrStale) {
+		return fmt.Errorf("%w: %w", ErrTaskOver, ferr)
+	}
+	return ferr
+}
+
+// failed keeps the first error.
+func (t *Task) failed(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+func (t *Task) cause() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err
+}

@@ -20,7 +20,7 @@ NEXT :=
 TOOLS := bin/staticcheck bin/gofumpt bin/apiguard
 
 .NOTPARALLEL:
-.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench docs docs-check fuzz api check
+.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore docs docs-check fuzz api check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,22 +43,33 @@ lint: $(TOOLS) ## vet (this platform and linux/arm64), staticcheck, gofumpt
 # The onboard backend on its stand-in driver, each time in another build: no two
 # sanitizers go into one program, nor does either go with the race detector.
 ONBOARD := ./backend/onboard/...
+# The lifecycles on it, as the command plays them.
+PLAYED := ./cmd/runfence -run 'StandIn|Borrowed|Doctor'
 NO_ASLR := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 onboard-race: ## the onboard backend under the race detector, with checked cgo pointers, and without cgo
 	ONBOARD_SANITIZER=none go test -race $(ONBOARD)
 	ONBOARD_SANITIZER=none GOEXPERIMENT=cgocheck2 go test $(ONBOARD)
 	CGO_ENABLED=0 go test $(ONBOARD)
+	CGO_ENABLED=0 go test $(PLAYED)
 
 onboard-asan: ## the onboard backend and its driver under AddressSanitizer
 	ONBOARD_SANITIZER=address go test -asan $(ONBOARD)
+	ONBOARD_SANITIZER=address go test -asan $(PLAYED)
 
+onboard-tsan: export ONBOARD_SANITIZER := thread
+onboard-tsan: export TSAN_OPTIONS := halt_on_error=1
+onboard-tsan: export CGO_CFLAGS := -O1 -g -fsanitize=thread
+onboard-tsan: export CGO_LDFLAGS := -fsanitize=thread
 onboard-tsan: ## the C of the onboard backend and its driver under ThreadSanitizer
-	ONBOARD_SANITIZER=thread TSAN_OPTIONS=halt_on_error=1 CGO_CFLAGS='-O1 -g -fsanitize=thread' CGO_LDFLAGS=-fsanitize=thread \
-		$(NO_ASLR) go test $(ONBOARD)
+	$(NO_ASLR) go test $(ONBOARD)
+	$(NO_ASLR) go test $(PLAYED)
 
 bench: ## the peers side by side (BENCH=regexp chooses)
 	cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+explore: ## the rules against a device that may answer anything, in the larger models
+	go test -timeout 60m -run EveryAnswer -v ./invariants -full
 
 docs: ## write the generated parts of docs/ anew
 	go run ./docs/gen

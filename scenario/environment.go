@@ -121,12 +121,14 @@ func (s *session) envIdentity(c *call) error {
 		s.answer(c, "none")
 		return nil
 	}
-	policy := "owned"
+	// The generation of an owned context is its incarnation's (F52).
+	incarnation := s.naming.incarnation(id.Incarnation)
+	policy, generation := "owned", incarnation
 	if id.Borrowed {
-		policy = "borrowed"
+		policy, generation = "borrowed", id.Generation
 	}
 	s.answer(c, "process %s, incarnation %d, generation %d, device %d, %s",
-		s.naming.process(id.Process), id.Incarnation, id.Generation, id.Device, policy)
+		s.naming.process(id.Process), incarnation, generation, id.Device, policy)
 	return nil
 }
 

@@ -18,6 +18,9 @@ type naming struct {
 	names     map[handle]string
 	contexts  map[string]backend.Context
 	processes map[string]uint64
+	// incarnations are those of environments without a lane, in the order in
+	// which the script came to see them: their numbers are the process's own.
+	incarnations map[uint64]uint64
 }
 
 // handle is a stream, an event or a memory of the device.
@@ -30,7 +33,7 @@ func newNaming() naming {
 	return naming{
 		handles: map[string]handle{}, names: map[handle]string{},
 		contexts:  map[string]backend.Context{"none": 0},
-		processes: map[string]uint64{"parent": 1},
+		processes: map[string]uint64{"parent": 1}, incarnations: map[uint64]uint64{},
 	}
 }
 
@@ -81,6 +84,14 @@ func (n *naming) context(c backend.Context) string {
 		}
 	}
 	return sim.HandleName(uint64(c))
+}
+
+// incarnation numbers an incarnation by its first appearance.
+func (n *naming) incarnation(v uint64) uint64 {
+	if n.incarnations[v] == 0 {
+		n.incarnations[v] = uint64(len(n.incarnations) + 1)
+	}
+	return n.incarnations[v]
 }
 
 func (n *naming) process(p uint64) string {

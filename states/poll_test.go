@@ -8,6 +8,7 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
+	"github.com/runfence/runfence/machine"
 )
 
 func (f *fixture) poll(r *Run) backend.Status {
@@ -147,6 +148,47 @@ func TestFailedQueryIsAFailure(t *testing.T) {
 		require.Equal(t, backend.Complete, f.poll(r), "and may be asked again")
 		require.NoError(t, r.Wait(ctx))
 	}
+}
+
+// A run may be finalized while somebody polls it. The answer that comes then is
+// about a boundary that stands for nobody, or for another.
+func TestFinalizedWhilePolling(t *testing.T) {
+	for _, asked := range []int{0, 1, 2, 3} {
+		f := opened(t)
+		f.launch()
+		s := f.stepping()
+		s.issue("poll", "start", s.runArgs()...)
+		s.settle("poll", s.context())
+		require.Equal(t, machine.InFlight, s.next("poll"))
+		for range asked {
+			s.settle("poll", machine.Result{Value: 1})
+			require.Equal(t, machine.InFlight, s.next("poll"))
+		}
+		s.fire("fence", "abandon")
+		s.fire("fence", "arm", 8, 8, 8)
+		before := s.w.AppendFacts(nil, s.ref("fence"))
+		s.settle("poll", machine.Result{Value: 1})
+		require.Equal(t, "ready", s.state("poll"))
+		require.Equal(t, before, s.w.AppendFacts(nil, s.ref("fence")))
+		require.Zero(t, s.w.Queued())
+	}
+}
+
+// Polling proves as waiting does: a boundary of this run behind its wait for
+// the run before it, and Tail behind the caller's wait for this run.
+func TestPollGivesReferencesBack(t *testing.T) {
+	f, first, second, err := pair(t)
+	require.NoError(t, err)
+	f.dev.Advance(time.Millisecond)
+	require.Equal(t, backend.Complete, f.poll(second))
+	require.Equal(t, [4]string{"no_wait", "no_wait", "no_wait", "true"}, [4]string{
+		f.fact("join", 1, "core_wait"), f.fact("join", 1, "cpu_wait"), f.fact("caller_order", 1, "held"), f.fact("caller_order", 1, "consumed"),
+	})
+	require.Equal(t, [2]string{"complete", "complete"}, [2]string{f.fact("fence", 1, "core"), f.fact("fence", 1, "cpu")})
+	require.NoError(t, first.Wait(ctx))
+	require.NoError(t, first.Finalize(ctx), "nobody waits for it any more")
+	require.NoError(t, second.Wait(ctx))
+	f.ends(second)
 }
 
 func TestPollBeforeLaunch(t *testing.T) {

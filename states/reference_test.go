@@ -303,6 +303,9 @@ func TestAbandonedFence(t *testing.T) {
 	require.NoError(t, tokens[0].Discard(ctx, 0))
 	require.NoError(t, tokens[1].Discard(ctx, 0))
 	require.NoError(t, tokens[2].ReleaseOnQuiescence(ctx), "the reset took its count along")
+	for _, token := range tokens[:3] {
+		require.ErrorIs(t, token.Commit(ctx), ErrTokenEmpty)
+	}
 	require.Equal(t, [2]string{"0", "1"}, f.refs(), "of all that, the new arming's count felt nothing")
 }
 
@@ -323,16 +326,24 @@ func TestResetWhileQueueing(t *testing.T) {
 	require.ErrorIs(t, s.w.RefusalError(step), ErrStaleIdentity)
 }
 
-// A token that is spent is used by nobody, not even for another reservation.
-func TestSpentToken(t *testing.T) {
+// A token that is spent, or was never reserved, is used by nobody; the spent
+// one not even for another reservation.
+func TestEmptyToken(t *testing.T) {
 	f := opened(t)
 	r, rc := f.launch()
+	fence := f.ref("fence", 0).Pack()
+	unused := func(state string) {
+		t.Helper()
+		require.Equal(t, state, f.state("token", 0))
+		for event, args := range map[string][]uint64{"queue": nil, "commit": nil, "revoke": nil, "release": {0}, "quiesce": nil, "discard": {fence}} {
+			require.ErrorIs(t, f.fire("token", 0, event, args...), ErrTokenEmpty, event)
+		}
+	}
+	unused("free")
 	f.reserve(rc, r)
 	require.NoError(t, f.fire("token", 0, "revoke"))
-	require.Equal(t, "spent", f.state("token", 0))
-	fence := f.ref("fence", 0).Pack()
+	unused("spent")
 	require.ErrorIs(t, f.fire("token", 0, "reserve", fence, rc.Identity.RunEpoch, rc.Identity.Generation, rc.Identity.Dispatch, rc.Arming, 1, 0, fence), ErrTokenEmpty)
-	require.ErrorIs(t, f.fire("token", 0, "commit"), ErrTokenEmpty)
 }
 
 func TestStaleFenceAfterRelease(t *testing.T) {

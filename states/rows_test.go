@@ -310,6 +310,17 @@ func TestEnvironmentRows(t *testing.T) {
 	require.ErrorIs(t, second(e.fire(ctx, "teardown")), ErrDetached)
 }
 
+// An environment that somebody else made is not made again, and one that is
+// open is not rolled back.
+func TestOpeningRows(t *testing.T) {
+	f := unopened(t, Config{})
+	require.NoError(t, f.fire("environment", 0, "create", 1, 0, 0, 0))
+	require.ErrorIs(t, f.lane.Open(ctx), ErrAlreadyInitialised)
+	require.NoError(t, f.fire("environment", 0, "rollback", 1))
+	require.NoError(t, f.lane.Open(ctx))
+	require.ErrorIs(t, f.fire("environment", 0, "rollback", 1), ErrAlreadyInitialised)
+}
+
 // A rolled back environment remembers nothing of itself.
 func TestRolledBackEnvironmentForgets(t *testing.T) {
 	e := scripted(t, func(string) machine.Result { return machine.Result{Value: 9} })

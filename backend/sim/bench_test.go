@@ -11,12 +11,12 @@ import (
 
 // rig is the two streams, two events and two kernels of a run.
 type rig struct {
-	d            *sim.Device
-	coreS, cpuS  backend.Stream
-	coreE, cpuE  backend.Event
-	core, cpu    backend.Launch
-	coreK, cpuK  backend.Kernel
-	args, result backend.Memory
+	d           *sim.Device
+	coreS, cpuS backend.Stream
+	coreE, cpuE backend.Event
+	core, cpu   backend.Launch
+	coreK, cpuK backend.Kernel
+	args        backend.Memory
 }
 
 func newRig(tb testing.TB, cfg sim.Config) *rig {

@@ -217,7 +217,7 @@ func TestTheSameBytesHaveTheSameFuture(t *testing.T) {
 		{"events, waits hang", sim.Config{Unrecorded: sim.Hangs}, []step{
 			submit(plain, 0, 0), on(sim.OpRecordEvent, 0, 0), on(sim.OpStreamWaitEvent, 1, 0),
 			on(sim.OpQueryEvent, 0, 0), on(sim.OpDestroyEvent, 0, 0), on(sim.OpCreateEvent, 0, 0),
-		}, 4},
+		}, 3},
 		{"edges", sim.Config{}, []step{
 			on(sim.OpRecordEvent, 0, 0), on(sim.OpStreamWaitEvent, 1, 0), on(sim.OpRecordEvent, 1, 1),
 			on(sim.OpQueryEvent, 0, 1), submit(plain, 1, 0),

@@ -121,42 +121,28 @@ func (d *Device) AppendCanonical(dst []byte, n Naming) []byte {
 }
 
 func (d *Device) number(c *canon, name func(Kind, uint64) uint64) {
-	for i := range d.contexts {
-		if n := name(KindContext, handle(KindContext, i, 1)); n != 0 {
-			c.context.numbered(i, n)
+	give := func(r *ranks, k Kind, slot int, gen uint32, used bool) {
+		if !used {
+			return
 		}
+		if n := name(k, handle(k, slot, gen)); n != 0 {
+			r.numbered(slot, n)
+		}
+	}
+	for i := range d.contexts {
+		give(&c.context, KindContext, i, 1, true)
 	}
 	for i := range d.streams {
-		if d.streams[i].state == slotFree {
-			continue
-		}
-		if n := name(KindStream, uint64(d.streamHandle(i))); n != 0 {
-			c.stream.numbered(i, n)
-		}
+		give(&c.stream, KindStream, i, d.streams[i].gen, d.streams[i].state != slotFree)
 	}
 	for i := range d.events {
-		if d.events[i].state == slotFree {
-			continue
-		}
-		if n := name(KindEvent, uint64(d.eventHandle(i))); n != 0 {
-			c.event.numbered(i, n)
-		}
+		give(&c.event, KindEvent, i, d.events[i].gen, d.events[i].state != slotFree)
 	}
 	for i := range d.mems {
-		if d.mems[i].state == slotFree {
-			continue
-		}
-		if n := name(KindMemory, uint64(d.memHandle(i))); n != 0 {
-			c.mem.numbered(i, n)
-		}
+		give(&c.mem, KindMemory, i, d.mems[i].gen, d.mems[i].state != slotFree)
 	}
 	for i := range d.calls {
-		if d.calls[i].phase == callFree {
-			continue
-		}
-		if n := name(KindCall, uint64(d.ticket(i))); n != 0 {
-			c.call.numbered(i, n)
-		}
+		give(&c.call, KindCall, i, d.calls[i].gen, d.calls[i].phase != callFree)
 	}
 }
 

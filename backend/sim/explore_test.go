@@ -64,7 +64,6 @@ func explored(t *testing.T, cfg sim.Config) (*sim.Device, toys, []sim.Ticket) {
 	w := makeToys(d, nil, nil, nil)
 	core := backend.Launch{Class: backend.AICore, Kernel: 2, Args: w.mems[0], Blocks: 1}
 	cpu := backend.Launch{Class: backend.AICPU, Kernel: 3, Args: w.mems[0]}
-	var tickets []sim.Ticket
 	for _, op := range []sim.Op{
 		sim.SubmitOp(w.streams[0], core),
 		{Kind: sim.OpRecordEvent, Stream: w.streams[0], Event: w.events[0]},
@@ -72,13 +71,12 @@ func explored(t *testing.T, cfg sim.Config) (*sim.Device, toys, []sim.Ticket) {
 		{Kind: sim.OpRecordEvent, Stream: w.streams[1], Event: w.events[1]},
 	} {
 		k := d.Begin(op)
-		tickets = append(tickets, k)
 		require.NoError(t, d.Apply(sim.Choice{Kind: sim.ChooseEffect, Target: uint64(k)}))
 		require.NoError(t, d.Apply(sim.Choice{Kind: sim.ChooseReturn, Target: uint64(k)}))
 		a, ok := d.Take(k)
 		require.True(t, ok && a.Ok() && a.Accepted)
 	}
-	tickets = []sim.Ticket{
+	tickets := []sim.Ticket{
 		d.Begin(sim.Op{Kind: sim.OpWaitEvent, Event: w.events[0], Timeout: time.Second}),
 		d.Begin(sim.Op{Kind: sim.OpSynchronizeStream, Stream: w.streams[1], Timeout: time.Second}),
 	}

@@ -98,15 +98,14 @@ func find[H comparable](list []H, h H) uint64 {
 
 // step is one op in logical numbers.
 type step struct {
-	kind            sim.OpKind
-	stream          int
-	event           int
-	mem, other      int
-	offset, size    uint64
-	kernel          int
-	timeout         time.Duration
-	data            byte
-	thread, current int
+	kind         sim.OpKind
+	stream       int
+	event        int
+	mem, other   int
+	offset, size uint64
+	kernel       int
+	timeout      time.Duration
+	data         byte
 }
 
 func genStep() *rapid.Generator[step] {

@@ -30,10 +30,10 @@ type Closer interface {
 	Close(ctx context.Context) error
 }
 
-// Work is something below an orchestrator that has to be waited for, such as a
+// Pending is something below an orchestrator that has to be waited for, such as a
 // [Run] of a chip worker. It is over when Finalize succeeds; how it ended is
 // what Wait said.
-type Work interface {
+type Pending interface {
 	Wait(ctx context.Context) error
 	Finalize(ctx context.Context) error
 }
@@ -96,6 +96,7 @@ type Orchestrator struct {
 	objects  map[object]machine.Ref
 	failures map[uint64]error // of releases of domains, by allocation
 	free     map[machine.MachineID][]machine.Ref
+	places   map[machine.MachineID]int
 }
 
 // object names a resource: in every group keys are unique.
@@ -137,6 +138,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 		config: c, submitting: make(turn, 1), closing: make(turn, 1),
 		handles: map[machine.Ref]*RunHandle{}, tasks: map[machine.Ref]*Task{}, objects: map[object]machine.Ref{},
 		failures: map[uint64]error{}, free: map[machine.MachineID][]machine.Ref{},
+		places: map[machine.MachineID]int{},
 	}
 	if err := o.at.look(c.Rules); err != nil {
 		return nil, err
@@ -146,6 +148,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 		return nil, err
 	}
 	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task} {
+		o.places[m.ID()] = w.Capacity(m.ID())
 		for s := w.Capacity(m.ID()) - 1; s >= 0; s-- {
 			o.free[m.ID()] = append(o.free[m.ID()], w.Ref(m.ID(), s))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/runfence/runfence/machine"
@@ -128,73 +129,86 @@ func (o *Orchestrator) recycle() {
 		}
 	}
 	o.mu.Unlock()
-	over := map[machine.Ref]bool{}
-	for _, ref := range runs {
-		over[ref] = true
+	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task} {
+		for _, ref := range o.leftBy(m, runs) {
+			if o.forget(ref) {
+				ref.Gen++
+				o.vacate(ref)
+			}
+		}
 	}
-	at := &o.at
-	var forget []machine.Ref
+	for _, ref := range runs {
+		if o.forget(ref) {
+			o.mu.Lock()
+			delete(o.handles, ref)
+			o.mu.Unlock()
+		}
+	}
+}
+
+// leftBy lists the instances of a machine whose run is one of these, or gone.
+func (o *Orchestrator) leftBy(m *machine.Machine, runs []machine.Ref) (left []machine.Ref) {
+	if o.unused(m) {
+		return nil
+	}
+	owner := m.MustFact("owner")
 	o.d.View(func(w *machine.World) {
-		for _, m := range []*machine.Machine{at.resource, at.domain, at.task} {
-			for s := range w.Capacity(m.ID()) {
-				ref := w.Ref(m.ID(), s)
-				if st, _, _ := w.State(ref); st == 0 {
-					continue
-				}
-				v, _ := w.Fact(ref, m.MustFact("owner"))
-				if v == 0 {
-					continue
-				}
-				owner := machine.UnpackRef(v)
-				if _, _, current := w.State(owner); over[owner] || !current {
-					forget = append(forget, ref)
-				}
+		for s := range w.Capacity(m.ID()) {
+			ref := w.Ref(m.ID(), s)
+			v, _ := w.Fact(ref, owner)
+			if v == 0 {
+				continue
+			}
+			run := machine.UnpackRef(v)
+			if _, _, current := w.State(run); !current || slices.Contains(runs, run) {
+				left = append(left, ref)
 			}
 		}
 	})
-	for _, ref := range append(forget, runs...) {
-		m := o.config.Rules.At(ref.Machine)
-		key, _ := o.d.Fact(ref, 0)
-		var obj object
-		if m == at.resource {
-			g, _ := o.d.Fact(ref, m.MustFact("group"))
-			key, _ = o.d.Fact(ref, m.MustFact("key"))
-			obj = object{Group(g), key}
-		}
-		if _, err := o.d.Fire(context.Background(), ref, m.MustEvent("forget")); err != nil {
-			continue // residue: it stays where close finds it
-		}
-		if o.d.Drop(ref) != nil {
-			continue
-		}
-		next := ref
-		next.Gen++
-		o.mu.Lock()
-		switch m {
-		case at.resources:
-			delete(o.handles, ref)
-		case at.task:
-			delete(o.tasks, ref)
-		case at.resource:
-			if o.objects[obj] == ref {
-				delete(o.objects, obj)
-			}
-		}
-		if m != at.resources {
-			o.free[ref.Machine] = append(o.free[ref.Machine], next)
-		}
-		o.mu.Unlock()
+	return left
+}
+
+// unused reports whether every place of a machine is free.
+func (o *Orchestrator) unused(m *machine.Machine) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.free[m.ID()]) == o.places[m.ID()]
+}
+
+// forget ends an occupancy that is over. What is not, such as residue, stays
+// where close finds it.
+func (o *Orchestrator) forget(ref machine.Ref) bool {
+	m := o.config.Rules.At(ref.Machine)
+	var obj object
+	if m == o.at.resource {
+		g, _ := o.d.Fact(ref, m.MustFact("group"))
+		key, _ := o.d.Fact(ref, m.MustFact("key"))
+		obj = object{Group(g), key}
 	}
+	if _, err := o.d.Fire(context.Background(), ref, m.MustEvent("forget")); err != nil {
+		return false
+	}
+	if o.d.Drop(ref) != nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.tasks, ref)
+	if o.objects[obj] == ref {
+		delete(o.objects, obj)
+	}
+	return true
 }
 
 // place takes a free place of a pool.
 func (o *Orchestrator) place(m *machine.Machine) (machine.Ref, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.placeLocked(m)
+	return o.takePlace(m)
 }
 
-func (o *Orchestrator) placeLocked(m *machine.Machine) (machine.Ref, error) {
+// takePlace is place for a caller that holds the lock.
+func (o *Orchestrator) takePlace(m *machine.Machine) (machine.Ref, error) {
 	list := o.free[m.ID()]
 	if len(list) == 0 {
 		return machine.Ref{}, fmt.Errorf("%s: %w", m.Name(), ErrPlaces)
@@ -215,7 +229,7 @@ type Task struct {
 	o    *Orchestrator
 	ref  machine.Ref
 	name string
-	work Work
+	work Pending
 
 	mu  sync.Mutex
 	err error
@@ -229,11 +243,11 @@ func (o *Orchestrator) AddTask(ctx context.Context, name string) (*Task, error) 
 
 // Attach gives the run that is being built a task that does not report: who
 // waits for the run waits for the work, and finalizes it. Errors: as AddTask.
-func (o *Orchestrator) Attach(ctx context.Context, name string, w Work) (*Task, error) {
+func (o *Orchestrator) Attach(ctx context.Context, name string, w Pending) (*Task, error) {
 	return o.addTask(ctx, name, w)
 }
 
-func (o *Orchestrator) addTask(ctx context.Context, name string, w Work) (*Task, error) {
+func (o *Orchestrator) addTask(ctx context.Context, name string, w Pending) (*Task, error) {
 	ref, err := o.place(o.at.task)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ const (
 type Resource struct {
 	o   *Orchestrator
 	ref machine.Ref
+	obj object
 }
 
 // Charge has the run that is being built own an object, which is given back at
@@ -32,32 +33,25 @@ type Resource struct {
 // [ErrZeroIdentity]; [ErrNotBuilding].
 func (o *Orchestrator) Charge(ctx context.Context, g Group, key uint64) (*Resource, error) {
 	obj := object{g, key}
+	// The key and its place are looked up and charged in one go; the rules say
+	// whether somebody has it.
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	ref, known := o.objects[obj]
 	if !known {
 		var err error
-		if ref, err = o.placeLocked(o.at.resource); err != nil {
-			o.mu.Unlock()
+		if ref, err = o.takePlace(o.at.resource); err != nil {
 			return nil, err
 		}
-		o.objects[obj] = ref
 	}
-	o.mu.Unlock()
 	if _, err := o.d.Fire(ctx, ref, o.at.charge, uint64(g), key); err != nil {
-		o.uncharge(obj, ref)
+		if !known {
+			o.free[ref.Machine] = append(o.free[ref.Machine], ref)
+		}
 		return nil, err
 	}
-	return &Resource{o, ref}, nil
-}
-
-// uncharge gives the place of an object back that nobody owns.
-func (o *Orchestrator) uncharge(obj object, ref machine.Ref) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if st, _, ok := o.d.State(ref); ok && st == 0 && o.objects[obj] == ref {
-		delete(o.objects, obj)
-		o.free[ref.Machine] = append(o.free[ref.Machine], ref)
-	}
+	o.objects[obj] = ref
+	return &Resource{o, ref, obj}, nil
 }
 
 // Release gives the object back ahead of its run's fence; after it, it does
@@ -66,6 +60,13 @@ func (r *Resource) Release(ctx context.Context) error {
 	_, err := r.o.d.Fire(ctx, r.ref, r.o.at.releaseResource)
 	if errors.Is(err, machine.ErrStale) {
 		return nil // only what was given back makes its place free
+	}
+	if err == nil {
+		r.o.mu.Lock()
+		if r.o.objects[r.obj] == r.ref {
+			delete(r.o.objects, r.obj) // it may be charged again, in another place
+		}
+		r.o.mu.Unlock()
 	}
 	return err
 }

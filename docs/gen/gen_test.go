@@ -40,7 +40,7 @@ func copied(t *testing.T) (string, map[string][]byte) {
 	for _, path := range code {
 		needed = append(needed, statesDir+"/"+filepath.Base(path))
 	}
-	for _, d := range states.Definitions() {
+	for _, d := range append(states.Definitions(), states.OrchestratorDefinitions()...) {
 		needed = append(needed, proseDir+"/"+d.Name+".md")
 	}
 	for _, name := range needed {
@@ -84,7 +84,7 @@ func TestGroupsAreAllThereIs(t *testing.T) {
 	for _, g := range groups {
 		shown = append(shown, g.machines...)
 	}
-	for _, d := range states.Definitions() {
+	for _, d := range append(states.Definitions(), states.OrchestratorDefinitions()...) {
 		all = append(all, d.Name)
 	}
 	require.ElementsMatch(t, all, shown)
@@ -94,10 +94,15 @@ func TestGroupsAreAllThereIs(t *testing.T) {
 func TestPageLeavesNothingOut(t *testing.T) {
 	names, err := readReasons(os.DirFS(tree(t)))
 	require.NoError(t, err)
-	for _, name := range states.Rules().Machines() {
-		m := states.Rules().Machine(name)
+	var machines []*machine.Machine
+	for _, w := range worlds {
+		for _, name := range w.rules().Machines() {
+			machines = append(machines, w.rules().Machine(name))
+		}
+	}
+	for _, m := range machines {
 		d := m.Definition()
-		text, err := page(m, "prose", names)
+		text, err := page(m, "lane", "prose", names)
 		require.NoError(t, err)
 		tables := text[strings.Index(text, "## States"):]
 		has := func(format string) { t.Helper(); require.Contains(t, tables, cell(format), d.Name) }
@@ -156,7 +161,7 @@ func door(t *testing.T) *machine.Machine {
 }
 
 func TestPage(t *testing.T) {
-	text, err := page(door(t), "Doors.", map[machine.Reason]string{"locked": "ErrLocked"})
+	text, err := page(door(t), "house", "Doors.", map[machine.Reason]string{"locked": "ErrLocked"})
 	require.NoError(t, err)
 	for _, line := range []string{
 		"| `gone` |  | terminal, kept |",
@@ -167,6 +172,7 @@ func TestPage(t *testing.T) {
 		"| `push` | 2 | `shut`, `wide open` | `else` | `ErrLocked` | `push-not` |  |  |",
 		"| `knock` | 1 | `shut` |  | `knock` | Later. |",
 		"No row takes it: it is refused or waits, as below.",
+		"Source: nowhere. One for each house.",
 		"Doors.",
 	} {
 		require.Contains(t, text, line+"\n")

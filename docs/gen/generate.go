@@ -36,15 +36,25 @@ var groups = []group{
 		"What a host calls. Each is a lifecycle too: its state is how far it has come.",
 		[]string{"opening", "prepare", "submit", "poll", "drain", "finalize", "recovery", "closing"},
 	},
+	{
+		"The orchestrator",
+		"The layer above the lane, in a world of its own: runs whose resources are their own, and the close that ends everything.",
+		[]string{"orchestrator", "building", "resources", "task", "resource", "domain", "free_lock", "ending"},
+	},
+}
+
+// worlds are the sets of rules that have a world each, and what it is of.
+var worlds = []struct {
+	of, reasons string
+	rules       func() *machine.Rules
+}{
+	{"lane", embedding, states.Rules},
+	{"orchestrator", proseDir + "/orchestrator.md", states.OrchestratorRules},
 }
 
 // generate returns the generated files by path. A nil one should not be there.
 func generate(tree fs.FS) (map[string][]byte, error) {
-	rules := states.Rules()
 	defs := map[string]*machine.Definition{}
-	for _, name := range rules.Machines() {
-		defs[name] = rules.Machine(name).Definition()
-	}
 	names, err := readReasons(tree)
 	if err != nil {
 		return nil, err
@@ -57,16 +67,27 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 	for _, name := range old {
 		files[name] = nil
 	}
-	for _, d := range defs {
-		prose, err := fs.ReadFile(tree, path.Join(proseDir, d.Name+".md"))
-		if err != nil {
-			return nil, fmt.Errorf("every lifecycle has a text that teaches it: %w", err)
+	for _, w := range worlds {
+		rules := w.rules()
+		for _, name := range rules.Machines() {
+			defs[name] = rules.Machine(name).Definition()
+			prose, err := fs.ReadFile(tree, path.Join(proseDir, name+".md"))
+			if err != nil {
+				return nil, fmt.Errorf("every lifecycle has a text that teaches it: %w", err)
+			}
+			text, err := page(rules.Machine(name), w.of, strings.TrimSpace(string(prose)), names)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			files[path.Join(rulesDir, name+".md")] = []byte(text)
 		}
-		text, err := page(rules.Machine(d.Name), strings.TrimSpace(string(prose)), names)
+		text, err := fs.ReadFile(tree, w.reasons)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.Name, err)
+			return nil, err
 		}
-		files[path.Join(rulesDir, d.Name+".md")] = []byte(text)
+		if err := checkReasons(string(text), names, rules.Reasons()); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.reasons, err)
+		}
 	}
 	intro, err := fs.ReadFile(tree, path.Join(proseDir, "README.md"))
 	if err != nil {
@@ -76,9 +97,6 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 	text, err := fs.ReadFile(tree, embedding)
 	if err != nil {
 		return nil, err
-	}
-	if err := checkReasons(string(text), names, rules.Reasons()); err != nil {
-		return nil, fmt.Errorf("%s: %w", embedding, err)
 	}
 	woven, err := weave(tree, string(text))
 	if err != nil {

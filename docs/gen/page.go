@@ -11,17 +11,17 @@ import (
 const generated = "<!-- Written by docs/gen from the Definition; the text is in docs/rules/prose/. Run make docs. -->\n\n"
 
 // page is the page of one lifecycle.
-func page(m *machine.Machine, prose string, names map[machine.Reason]string) (string, error) {
+func page(m *machine.Machine, of, prose string, names map[machine.Reason]string) (string, error) {
 	picture, err := diagram(m)
 	if err != nil {
 		return "", err
 	}
 	d := m.Definition()
-	p := &writer{d: d, names: names}
+	p := &writer{d: d, of: of, names: names}
 	p.printf("%s# %s\n\n%s\n\n", generated, d.Name, d.Doc)
 	p.printf("Source: %s.", d.Source)
 	if d.Pool == "" {
-		p.printf(" One for each lane.")
+		p.printf(" One for each %s.", of)
 	} else {
 		p.printf(" One for each place in the pool `%s`.", d.Pool)
 	}
@@ -43,6 +43,7 @@ func page(m *machine.Machine, prose string, names map[machine.Reason]string) (st
 type writer struct {
 	b     strings.Builder
 	d     *machine.Definition
+	of    string // what its world is of
 	names map[machine.Reason]string
 }
 
@@ -88,7 +89,7 @@ func (p *writer) facts() {
 		p.printf("\n")
 	}
 	if len(p.d.Views) > 0 {
-		p.printf("## Views\n\nWhat its guards see of other instances, read under the lane's lock and logged with the row.\n\n")
+		p.printf("## Views\n\nWhat its guards see of other instances, read under the %s's lock and logged with the row.\n\n", p.of)
 		p.table("view", "is", "meaning")
 		for _, v := range p.d.Views {
 			p.row(code("view."+v.Name), code(v.Expr), v.Doc)
@@ -205,7 +206,7 @@ func (p *writer) deferrals() {
 			continue
 		}
 		if !head {
-			p.printf("## Waits\n\nThe caller waits until the state changes, for as long as its context and the lane's bound allow.\n\n")
+			p.printf("## Waits\n\nThe caller waits until the state changes, for as long as its context and the %s's bound allow.\n\n", p.of)
 			p.table("event", "#", "from", "when", "row", "")
 			head = true
 		}

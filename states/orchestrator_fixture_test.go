@@ -1,0 +1,134 @@
+package states
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// holder is a resource backend that counts what it is asked for, and parks it
+// where a test wants.
+type holder struct {
+	mu       sync.Mutex
+	freed    map[uint64]int // releases of each allocation
+	released []object
+	fails    map[uint64]error // by allocation
+	stuck    map[uint64]error // by key
+	unmade   error            // of the next allocation
+	// entered gets each domain whose release is parked; the release goes on
+	// when the test sends to proceed.
+	parks            map[uint64]bool
+	entered, proceed chan uint64
+	making           chan chan struct{} // parks allocations, if there
+	onRelease        func(ctx context.Context, allocation uint64)
+}
+
+func newHolder() *holder {
+	return &holder{
+		freed: map[uint64]int{}, fails: map[uint64]error{}, stuck: map[uint64]error{}, parks: map[uint64]bool{},
+		entered: make(chan uint64), proceed: make(chan uint64),
+	}
+}
+
+func (h *holder) ReleaseResource(_ context.Context, g Group, key uint64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.released = append(h.released, object{g, key})
+	return h.stuck[key]
+}
+
+func (h *holder) AllocateDomain(context.Context, uint64, int) error {
+	if h.making != nil {
+		goOn := make(chan struct{})
+		h.making <- goOn
+		<-goOn
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := h.unmade
+	h.unmade = nil
+	return err
+}
+
+func (h *holder) ReleaseDomain(ctx context.Context, a uint64) error {
+	h.mu.Lock()
+	h.freed[a]++
+	parked, err, f := h.parks[a], h.fails[a], h.onRelease
+	h.mu.Unlock()
+	if f != nil {
+		f(ctx, a)
+	}
+	if parked {
+		h.entered <- a
+		<-h.proceed
+	}
+	return err
+}
+
+// times is how often the backend was asked to release an allocation.
+func (h *holder) times(d *Domain) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.freed[d.allocation]
+}
+
+// orch is an orchestrator on a holder.
+type orch struct {
+	*testing.T
+	*Orchestrator
+	h *holder
+}
+
+func newOrch(t *testing.T, c OrchestratorConfig) *orch {
+	t.Helper()
+	h := newHolder()
+	c.Backend = h
+	o, err := NewOrchestrator(c)
+	require.NoError(t, err)
+	return &orch{t, o, h}
+}
+
+// submit builds a run.
+func (o *orch) submit(build func()) *RunHandle {
+	o.Helper()
+	h, err := o.Submit(ctx, func(context.Context) error {
+		if build != nil {
+			build()
+		}
+		return nil
+	})
+	require.NoError(o, err)
+	return h
+}
+
+func (o *orch) domain() *Domain {
+	o.Helper()
+	d, err := o.AllocateDomain(ctx, 2)
+	require.NoError(o, err)
+	return d
+}
+
+func (o *orch) task(name string) *Task {
+	o.Helper()
+	t, err := o.AddTask(ctx, name)
+	require.NoError(o, err)
+	return t
+}
+
+// in is the name of the state that an instance is in.
+func (o *orch) in(ref machine.Ref) (name string) {
+	o.d.View(func(w *machine.World) { name = w.StateName(ref) })
+	return name
+}
+
+// queued waits until n events wait for the world to change: for callers that
+// have been deferred.
+func async(f func() error) chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}

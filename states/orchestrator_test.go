@@ -1,0 +1,193 @@
+package states
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// A run's end releases what it owns, and nothing of another run.
+func TestRunReleasesOnlyItsOwn(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	var first, second *Domain
+	h := o.submit(func() {
+		first = o.domain()
+		for g := SlotReference; g <= HostBuffer; g++ {
+			require.NoError(t, dropped(o.Charge(ctx, g, 7)))
+		}
+	})
+	require.Empty(t, o.h.released)
+	require.NoError(t, h.Wait(ctx))
+	require.True(t, first.Freed())
+	require.ElementsMatch(t, []object{{SlotReference, 7}, {Region, 7}, {HostBuffer, 7}}, o.h.released)
+
+	o.h.released = nil
+	h2 := o.submit(func() {
+		second = o.domain()
+		require.NoError(t, dropped(o.Charge(ctx, Region, 7)), "it is nobody's any more")
+	})
+	require.NoError(t, h.Wait(ctx), "the outcome is kept")
+	require.NoError(t, first.Release(ctx))
+	require.False(t, second.Freed(), "another run owns it")
+	require.Empty(t, o.h.released)
+	require.NoError(t, h2.Wait(ctx))
+	require.Equal(t, []object{{Region, 7}}, o.h.released)
+	require.NoError(t, o.Close(ctx))
+	require.Equal(t, 1, o.h.times(first))
+	require.Equal(t, 1, o.h.times(second))
+}
+
+func dropped[T any](_ T, err error) error { return err }
+
+// Allocation outside of a build is refused, after what can be said without a run.
+func TestAllocationOutsideABuild(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{Level: 2})
+	require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 0)), ErrDomainRanks)
+	require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 2)), ErrLevel)
+	o = newOrch(t, OrchestratorConfig{})
+	require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 0)), ErrDomainRanks)
+	require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 2)), ErrNotBuilding)
+	require.ErrorIs(t, dropped(o.Charge(ctx, Region, 0)), ErrZeroIdentity)
+	require.ErrorIs(t, dropped(o.Charge(ctx, Region, 1)), ErrNotBuilding)
+	require.ErrorIs(t, dropped(o.AddTask(ctx, "t")), ErrNotBuilding)
+	o.submit(func() {
+		for range 16 { // the refusals took no place
+			o.domain()
+		}
+		require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 2)), ErrPlaces)
+	})
+	require.NoError(t, o.Close(ctx))
+}
+
+// A submit drains the runs before it, and then its own objects are charged to it.
+func TestSubmitDrainsThePriorRun(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	var d *Domain
+	var job *Task
+	h := o.submit(func() { d, job = o.domain(), o.task("job") })
+	require.ErrorIs(t, o.fire("building", "start"), ErrPriorRun, "the pointer does not move")
+
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	_, err := o.Submit(short, func(context.Context) error { t.Error("built ahead of the run before"); return nil })
+	require.ErrorIs(t, err, ErrRunWait)
+
+	next := async(func() error {
+		return dropped(o.Submit(ctx, func(context.Context) error {
+			if !d.Freed() {
+				t.Error("built before the run before it is over")
+			}
+			return nil
+		}))
+	})
+	require.NoError(t, job.Done(ctx, nil))
+	require.NoError(t, <-next)
+	require.NoError(t, h.Wait(ctx))
+	require.NoError(t, o.Close(ctx))
+}
+
+func (o *orch) fire(name, event string, args ...uint64) error {
+	m := o.config.Rules.Machine(name)
+	return dropped(o.d.Fire(ctx, one(m), m.MustEvent(event), args...))
+}
+
+// A nested submit, and a close from inside of a build, are refused at once.
+func TestNested(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	_, err := o.Submit(ctx, func(inner context.Context) error {
+		_, err := o.Submit(inner, func(context.Context) error { t.Error("nested"); return nil })
+		require.ErrorIs(t, err, ErrNestedSubmit)
+		require.ErrorIs(t, err, machine.ErrReentrant)
+		require.ErrorIs(t, o.Close(inner), ErrNestedSubmit)
+
+		// Past its context it meets its bound.
+		past, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err = o.Submit(past, func(context.Context) error { t.Error("nested"); return nil })
+		require.ErrorIs(t, err, machine.ErrBusy)
+		_, err = o.AllocateDomain(inner, 2)
+		return err
+	})
+	require.NoError(t, err)
+
+	// And so is a close from inside of a backend's call.
+	var inside error
+	o.h.onRelease = func(ctx context.Context, _ uint64) { inside = o.Close(ctx) }
+	require.NoError(t, o.Close(ctx))
+	require.ErrorIs(t, inside, machine.ErrReentrant)
+}
+
+// The first error wins, is attributed, and all who wait are told it; the run's
+// resources are released all the same.
+func TestFirstErrorWins(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	errFirst, errSecond := errors.New("first"), errors.New("second")
+	var d *Domain
+	var a, b, c *Task
+	h := o.submit(func() { d, a, b, c = o.domain(), o.task("a"), o.task("b"), o.task("c") })
+	waits := []chan error{}
+	for range 4 {
+		waits = append(waits, async(func() error { return h.Wait(ctx) }))
+	}
+	given, pending := h.Tasks()
+	require.Equal(t, []int{3, 3}, []int{given, pending})
+	require.NoError(t, b.Done(ctx, errFirst))
+	require.ErrorIs(t, b.Done(ctx, nil), ErrTaskOver)
+	require.NoError(t, c.Done(ctx, errSecond))
+	require.False(t, d.Freed(), "a task is pending")
+	require.NoError(t, a.Done(ctx, nil))
+	for _, w := range append(waits, async(func() error { return h.Wait(ctx) })) {
+		err := <-w
+		var e *RunError
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "b", e.Task)
+		require.ErrorIs(t, err, errFirst)
+		require.NotErrorIs(t, err, errSecond)
+		require.ErrorIs(t, err, ErrTaskFailed)
+	}
+	require.True(t, d.Freed())
+	require.ErrorIs(t, b.Done(ctx, nil), ErrTaskOver)
+	o.submit(nil)
+	require.NoError(t, o.Close(ctx))
+}
+
+// A wait that expires proves nothing and may be made again.
+func TestRunWaitExpires(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	var d *Domain
+	var a *Task
+	h := o.submit(func() { d, a = o.domain(), o.task("a") })
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, h.Wait(short), ErrRunWait)
+	require.ErrorIs(t, h.Wait(short), context.Canceled)
+	require.False(t, d.Freed())
+	require.NoError(t, a.Done(ctx, nil))
+	require.NoError(t, h.Wait(short), "nothing is left to wait for, and the end is not cut in two")
+	require.True(t, d.Freed())
+}
+
+// A build that fails or panics makes a failed run, which releases what it owns.
+func TestFailedBuild(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	boom := errors.New("boom")
+	var d *Domain
+	h, err := o.Submit(ctx, func(context.Context) error { d = o.domain(); return boom })
+	require.ErrorIs(t, err, ErrBuildFailed)
+	require.ErrorIs(t, err, boom)
+	require.False(t, d.Freed())
+	require.ErrorIs(t, h.Wait(ctx), ErrBuildFailed)
+	require.ErrorIs(t, h.Wait(ctx), boom)
+	require.True(t, d.Freed())
+
+	h, err = o.Submit(ctx, func(context.Context) error { d = o.domain(); panic("at the graph") })
+	require.ErrorIs(t, err, ErrBuildFailed)
+	require.ErrorContains(t, err, "at the graph")
+	o.submit(nil)
+	require.ErrorIs(t, h.Wait(ctx), ErrBuildFailed)
+	require.True(t, d.Freed())
+}

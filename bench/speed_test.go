@@ -17,6 +17,9 @@ func rows() []row {
 		refusedByGuard(),
 		replayOfBinary(),
 		replayOfJSON(),
+		wholeRun(),
+		certifiedRun(),
+		callersRun(),
 	}
 }
 

@@ -32,6 +32,8 @@ type exprCompiler struct {
 	argTy    []Type
 	views    map[string]*view
 	cell     *cell
+	row      *row
+	guarding bool
 	settling bool // res may be read
 	viewing  bool // facts of other instances may be read
 	outer    *Machine
@@ -456,14 +458,24 @@ func (x *exprCompiler) peerKind(m, p *Machine) (single bool) {
 func (x *exprCompiler) cellView(v *view) int {
 	for i, have := range x.cell.views {
 		if have == v {
-			return i
+			return x.reads(i)
 		}
 	}
 	x.cell.views = append(x.cell.views, v)
 	if len(x.cell.views) > MaxViews {
 		return 0 // reported once the row is done
 	}
-	return len(x.cell.views) - 1
+	return x.reads(len(x.cell.views) - 1)
+}
+
+// reads notes that the row looks at a view, in its guard or after it.
+func (x *exprCompiler) reads(i int) int {
+	if x.guarding {
+		x.row.guardViews |= 1 << i
+	} else {
+		x.row.restViews |= 1 << i
+	}
+	return i
 }
 
 // aggregate compiles any(machine, e), count(machine, e) and first(machine, e).

@@ -137,9 +137,12 @@ type row struct {
 	targets   [NumOutcomes][]*target
 	only      [NumOutcomes]*target // the target, where an outcome has just one
 	// plain rows touch only their own instance: no With, no Emit, no views.
-	plain    bool
-	inFlight []cell // per event, nil if no row is accepted during this row's command
-	cell     *cell
+	plain bool
+	// guardViews and restViews have a bit for each view of the cell that the
+	// guard, and what comes after it, look at.
+	guardViews, restViews uint16
+	inFlight              []cell // per event, nil if no row is accepted during this row's command
+	cell                  *cell
 }
 
 type target struct {
@@ -548,7 +551,7 @@ func (c *compiler) link(m *Machine) {
 
 func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	c.row = r.def
-	x := &exprCompiler{c: c, m: c.m, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
+	x := &exprCompiler{c: c, m: c.m, row: r, guarding: true, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
 	c.field = "guard"
 	r.guardText = strings.TrimSpace(d.Guard)
 	if r.guardText != "" && r.guardText != "else" {
@@ -565,6 +568,7 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 			r.guardText = "(opaque)"
 		}
 	}
+	x.guarding = false
 	kinds := 0
 	for _, is := range []bool{d.Refuse != "", d.Defer, len(d.Then) > 0} {
 		if is {

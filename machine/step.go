@@ -1,5 +1,7 @@
 package machine
 
+import "math/bits"
+
 // Status says how a step ended.
 type Status uint8
 
@@ -345,11 +347,13 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		copy(f.args[:], args)
 	}
 	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, Result{}
-	for i, v := range c.views {
-		f.views[i] = v.eval(f)
+	seen := uint16(0)
+	if w.recording() {
+		seen = w.look(c, f, 1<<len(c.views)-1, 0)
 	}
 	var r *row
 	for i, x := range c.rows {
+		seen = w.look(c, f, x.guardViews, seen)
 		if x.guard == nil || x.guard(f) {
 			r = x
 			break
@@ -368,6 +372,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		s.Status = Deferred
 		return false
 	}
+	w.look(c, f, r.restViews, seen)
 
 	var sp savepoint
 	if w.undoable(m, r) {
@@ -427,6 +432,20 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	return true
 }
 
+// recording reports whether the step's records are kept, and with them every
+// view that the rows of its state and event look at.
+func (w *World) recording() bool { return w.config.Recorder != nil && !w.quiet }
+
+// look evaluates the views that are wanted and not yet seen, and returns those
+// that are seen now. All are looked at before the step's first change.
+func (w *World) look(c *cell, f *frame, want, seen uint16) uint16 {
+	for left := want &^ seen; left != 0; left &= left - 1 {
+		i := bits.TrailingZeros16(left)
+		f.views[i] = c.views[i].eval(f)
+	}
+	return want | seen
+}
+
 // settle takes the answer to a command in flight.
 func (w *World) settle(ref Ref, res Result) bool {
 	s := w.begin(ref, 0, ref)
@@ -454,8 +473,10 @@ func (w *World) settle(ref Ref, res Result) bool {
 		copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+len(m.argTy[r.ev])])
 	}
 	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, res
-	for i, v := range r.cell.views {
-		f.views[i] = v.eval(f)
+	if w.recording() {
+		w.look(r.cell, f, 1<<len(r.cell.views)-1, 0)
+	} else {
+		w.look(r.cell, f, r.restViews, 0)
 	}
 	o := origin{root: UnpackRef(w.words[b+atRoot]), via: ViaHost, parent: w.words[b+atIssue]}
 	s.Event, s.Row, s.Root = r.ev, r.idx, o.root

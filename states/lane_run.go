@@ -139,7 +139,10 @@ func (r *Run) start(ctx context.Context, m *machine.Machine, more ...uint64) (ma
 // [ErrExecutionContextRefused] and [ErrContextQuery] (retry with the same
 // handle); [ErrForeignProcess].
 func (r *Run) Launch(ctx context.Context) (Receipt, error) {
-	if err := r.l.Hear(ctx); err != nil {
+	if err := r.l.admit(); err != nil {
+		return Receipt{}, err
+	}
+	if err := r.l.hear(ctx); err != nil {
 		return Receipt{}, err
 	}
 	reply, err := r.start(ctx, r.l.at.launch, r.permit)

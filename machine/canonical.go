@@ -124,9 +124,14 @@ type rootOrder struct {
 //
 // The form is the smallest one over the orders of each pool's slots that keep
 // slots of different signatures apart; a signature is what can be told of a
-// slot without an order. If more than 40320 orders are left, the rest is
-// decided by the slots' numbers: then two worlds that differ only in names may
-// have different forms, and never the other way round.
+// slot without an order. Two worlds that differ only in names may still have
+// different forms, never the other way round, in two cases: more than 40320
+// orders are left, and the rest is decided by the slots' numbers; or events of
+// two past occupants of one slot wait, and are taken in the order they are in.
+//
+// Rules with a view first(…) choose by the order of slots. For them the form
+// says what it should only if the instances that such a view chooses among
+// differ in names only, as free slots do.
 func (w *World) AppendCanonical(dst []byte, c *Companion) []byte {
 	if w.canon == nil {
 		w.canon = &canonical{}

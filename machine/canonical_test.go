@@ -211,6 +211,9 @@ func TestCanonicalFormsAreEqualOnlyForWorldsThatDifferInNames(t *testing.T) {
 			b.CopyFrom(a)
 			b.SetWord(x, anyValue(t, b, x.Type))
 		}
+		if pastOperations(a) || pastOperations(b) {
+			t.Skip("which of two past occupants of a slot is which, is told by the queue")
+		}
 		same := false
 		for _, p := range perms(3) {
 			for _, q := range perms(2) {
@@ -227,6 +230,23 @@ func TestCanonicalFormsAreEqualOnlyForWorldsThatDifferInNames(t *testing.T) {
 	})
 	assert.Positive(t, equal)
 	assert.Positive(t, different)
+}
+
+// pastOperations reports whether events of two past occupants of one slot wait.
+func pastOperations(w *machine.World) bool {
+	past := map[machine.Ref]machine.Ref{}
+	for i := range w.Queued() {
+		r := w.QueuedRoot(i)
+		slot := machine.Ref{Machine: r.Machine, Slot: r.Slot}
+		if r == w.Ref(r.Machine, int(r.Slot)) {
+			continue
+		}
+		if other, ok := past[slot]; ok && other != r {
+			return true
+		}
+		past[slot] = r
+	}
+	return false
 }
 
 func TestCanonicalFormSeesEachPart(t *testing.T) {

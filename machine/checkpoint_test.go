@@ -29,6 +29,11 @@ func TestCheckpointHoldsTheWholeWorld(t *testing.T) {
 		for m := range rules.NumMachines() {
 			for s := range w.Capacity(machine.MachineID(m)) {
 				ref := w.Ref(machine.MachineID(m), s)
+				if x, y := w.Next(ref), c.Next(ref); x == nil || y == nil {
+					require.Equal(t, x == nil, y == nil)
+				} else {
+					require.Equal(t, *x, *y)
+				}
 				require.Equal(t, *w.Settle(ref, machine.Result{}), *c.Settle(ref, machine.Result{}))
 				for w.HasNext(ref) {
 					x, y := w.Next(ref), c.Next(ref)

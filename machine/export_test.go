@@ -63,7 +63,9 @@ func (w *World) Renamed(perms [][]int, id func(sort int, v uint64) uint64, gen f
 	if turn {
 		for i := range max(n-1, 0) {
 			a, b := c.words[c.entry(i):][:entryWords], c.words[c.entry(i+1):][:entryWords]
-			if a[entryRoot] != b[entryRoot] {
+			p, q := UnpackRef(a[entryRoot]), UnpackRef(b[entryRoot])
+			onePast := p.Machine == q.Machine && p.Slot == q.Slot && !c.current(p) && !c.current(q) // see AppendCanonical
+			if a[entryRoot] != b[entryRoot] && !onePast {
 				for j := range a {
 					a[j], b[j] = b[j], a[j]
 				}

@@ -108,6 +108,36 @@ func TestCanIsTrueForAllWhoAskAtOnce(t *testing.T) {
 	})
 }
 
+// While one looks, nothing is being carried out, and others may look.
+func TestLookDuringALook(t *testing.T) {
+	inside, hold := make(chan struct{}), make(chan struct{})
+	block := false
+	d := door()
+	d.Rows[0].GuardFunc = func(machine.Facts) bool {
+		if block {
+			inside <- struct{}{}
+			<-hold
+		}
+		return true
+	}
+	i, err := compile(t, d).NewInstance(machine.InstanceConfig{Performer: machine.PerformerFunc(ok)})
+	require.NoError(t, err)
+	open := i.Machine().MustEvent("open")
+	block = true
+	first, second := make(chan bool, 1), make(chan bool, 1)
+	go func() { first <- i.Can(open) }()
+	<-inside
+	assert.False(t, i.InFlight())
+	assert.Equal(t, []machine.EventID{open}, i.Available())
+	assert.Equal(t, "closed", i.StateName())
+	go func() { second <- i.Can(open) }()
+	hold <- struct{}{}
+	assert.True(t, <-first)
+	<-inside
+	hold <- struct{}{}
+	assert.True(t, <-second)
+}
+
 // Two callers pass the same "may I?": one wins, the other is refused in the
 // state that the first has brought about (looplab/fsm 15).
 func TestTwoCallersWhoMayOneWhoDoes(t *testing.T) {

@@ -258,6 +258,13 @@ func TestOperationIsOneThread(t *testing.T) {
 	require.Equal(t, machine.InFlight, l.Next(leader).Status)
 	assert.True(t, l.HasNext(leader))
 	require.Nil(t, l.Next(leader), "its command is in flight")
+	copied := newWorld(t, l.Rules(), machine.Config{})
+	copied.CopyFrom(l.World)
+	require.Nil(t, copied.Next(leader))
+	read := newWorld(t, l.Rules(), machine.Config{})
+	require.NoError(t, read.SetBinary(l.AppendBinary(nil)))
+	require.Nil(t, read.Next(leader))
+	require.Nil(t, l.Clone().Next(leader))
 	require.Equal(t, machine.Accepted, l.Settle(b, machine.Result{}).Status)
 	require.Equal(t, machine.Accepted, l.Next(leader).Status)
 }

@@ -20,7 +20,7 @@ func port() []*machine.Definition {
 	return []*machine.Definition{
 		{
 			Name: "port", States: states("open", "closing", "shut"),
-			Events: []machine.Event{event("submit", "n:int 9"), event("close"), event("poll"), event("reopen"), event("sail", "s:ref ship"), event("fleet"), event("signal"), event("done")},
+			Events: []machine.Event{event("submit", "n:int 9"), event("close"), event("poll"), event("reopen"), event("sail", "s:ref ship"), event("fleet"), event("signal"), event("done"), event("send", "s:ref ship"), event("voyage", "s:ref ship"), event("report"), event("stumble")},
 			Facts:  named("closing:bool", "n:int 9", "s:ref ship", "polls:int 99"),
 			Rows: []machine.Row{
 				{ID: "submit", From: "open", Event: "submit", Guard: "!closing", Command: "Submit(arg.n)", Then: []machine.Target{
@@ -37,6 +37,10 @@ func port() []*machine.Definition {
 				{ID: "done", From: "closing", Event: "done", Then: to("shut")},
 				{ID: "reopen", From: "shut", Event: "reopen", Then: []machine.Target{{To: "open", Do: "closing = false"}}},
 				{ID: "sail", From: "open", Event: "sail", Then: []machine.Target{{Do: "s = arg.s", Emit: []string{"s.sail()", "self.poll()"}}}},
+				{ID: "send", From: "open", Event: "send", Then: []machine.Target{{Do: "s = arg.s", Emit: []string{"s.sail()"}}}},
+				{ID: "voyage", From: "open", Event: "voyage", Then: []machine.Target{{Do: "s = arg.s", Emit: []string{"s.sail()", "self.report()"}}}},
+				{ID: "report", From: "open", Event: "report", Then: []machine.Target{{Error: "the voyage is off"}}},
+				{ID: "stumble", From: "open", Event: "stumble", Then: []machine.Target{{Error: "stumbled", Emit: []string{"self.poll()"}}}},
 				{ID: "signal", From: "open", Event: "signal", Then: []machine.Target{{Emit: []string{"s.sail()", "s.sail()"}}}},
 				{ID: "fleet", From: "open", Event: "fleet", Then: []machine.Target{{Emit: []string{"s.sail()", "s.sail()", "self.poll()"}}}},
 			},
@@ -152,7 +156,7 @@ func TestEventWaitsForTheCommand(t *testing.T) {
 		assert.EqualValues(t, 3, s.Code)
 		assert.EqualValues(t, 7, s.Value)
 		require.NoError(t, (<-poll).err)
-		assert.EqualError(t, (<-reopen).err, `port: reopen refused in state "open": no row takes it there; accepts submit, close, poll, sail, fleet, signal`)
+		assert.EqualError(t, (<-reopen).err, `port: reopen refused in state "open": no row takes it there; accepts submit, close, poll, sail, fleet, signal, send, voyage, report, stumble`)
 		assert.EqualValues(t, 1, q.fact("polls"))
 	})
 }
@@ -264,6 +268,7 @@ func TestOperationsOfOneInstanceAtOnce(t *testing.T) {
 		second := q.fire(context.Background(), q.port, "sail", b.Pack())
 		synctest.Wait()
 		assert.Empty(t, second, "its own events wait behind those of the first")
+		assert.Equal(t, b.Pack(), q.fact("s"), "its own step does not")
 		q.answers <- machine.Result{}
 		c = <-q.started
 		assert.Equal(t, b, c.Ref)
@@ -274,6 +279,62 @@ func TestOperationsOfOneInstanceAtOnce(t *testing.T) {
 		require.NoError(t, (<-second).err)
 		assert.Equal(t, "at sea", q.state(b))
 		assert.EqualValues(t, 2, q.fact("polls"))
+	})
+}
+
+// Also when it is the other caller that carries its events on.
+func TestOperationThatAnotherCarriesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, q *quay) {
+		a, b := q.Ref(1, 0), q.Ref(1, 1)
+		first := q.fire(context.Background(), q.port, "send", a.Pack())
+		<-q.started
+		second := q.fire(context.Background(), q.port, "send", b.Pack())
+		synctest.Wait()
+		q.answers <- machine.Result{}
+		c := <-q.started
+		assert.Equal(t, b, c.Ref)
+		synctest.Wait()
+		assert.Empty(t, first)
+		assert.Empty(t, second)
+		q.answers <- machine.Result{}
+		require.NoError(t, (<-first).err)
+		require.NoError(t, (<-second).err)
+	})
+}
+
+// What another instance failed at, or refused, is the cause of the operation's
+// own failure.
+func TestFailureTellsItsCause(t *testing.T) {
+	bubble(t, func(t *testing.T, q *quay) {
+		ctx, ship := context.Background(), q.Ref(1, 0)
+		voyage := q.fire(ctx, q.port, "voyage", ship.Pack())
+		<-q.started
+		q.answers <- machine.Result{Outcome: machine.Failed}
+		err := (<-voyage).err
+		assert.ErrorIs(t, err, machine.Reason("the voyage is off"))
+		assert.ErrorIs(t, err, machine.Reason("no wind"))
+		assert.EqualError(t, err, `port: report: the voyage is off: now in state "open" (row report): ship[0]: sail: no wind: now in state "moored" (row sail)`)
+
+		sail := q.fire(ctx, ship, "sail")
+		<-q.started
+		q.answers <- machine.Result{}
+		require.NoError(t, (<-sail).err)
+		err = (<-q.fire(ctx, q.port, "voyage", ship.Pack())).err
+		assert.ErrorIs(t, err, machine.Reason("the voyage is off"))
+		assert.ErrorIs(t, err, machine.ErrRefused)
+		assert.NotErrorIs(t, err, machine.ErrRuleHole, "the operation has noticed by itself")
+
+		err = (<-q.fire(ctx, q.port, "report")).err
+		assert.NotErrorIs(t, err, machine.ErrRefused, "the cause was another operation's")
+	})
+}
+
+// The last target of the operation's own instance decides whether it failed.
+func TestOperationThatRecovers(t *testing.T) {
+	bubble(t, func(t *testing.T, q *quay) {
+		r := <-q.fire(context.Background(), q.port, "stumble")
+		require.NoError(t, r.err)
+		assert.Equal(t, "poll", q.rules.At(0).RowID(r.Row))
 	})
 }
 

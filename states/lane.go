@@ -33,6 +33,7 @@ func lane() *machine.Definition {
 		},
 		Identity: []string{"process"},
 		Views: []machine.View{
+			{Name: "ambiguous", Expr: `any(run, state == "ambiguous")`, Doc: "A preparation left no evidence of its release."},
 			{Name: "held", Expr: `any(fence, state == "armed" || core_refs != 0 || cpu_refs != 0)`, Doc: "A fence stands for a run, or a queued wait may name its events."},
 		},
 		Events: []machine.Event{
@@ -61,7 +62,12 @@ func lane() *machine.Definition {
 			count("leave", "runs--", ""),
 			count("partial", "unproven++", "F78"),
 			count("proven", "unproven--", "F78"),
-			count("recovered", "poisoned = false; faulted = false", "F112"),
+			{
+				ID: "recovered-ambiguous", From: live + "|quarantined", Event: "recovered", Guard: "view.ambiguous", Source: "F69",
+				Doc:  "A reset says nothing of what a preparation left on the host.",
+				Then: []machine.Target{{Do: "faulted = false"}},
+			},
+			{ID: "recovered", From: live + "|quarantined", Event: "recovered", Guard: "else", Source: "F112", Then: []machine.Target{{Do: "poisoned = false; faulted = false"}}},
 			count("fault", "faulted = true", "F14, F15"),
 			count("poison", "poisoned = true", "F69, F132"),
 

@@ -3,6 +3,7 @@ package states
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -98,14 +99,22 @@ func (w *ChipWorker) Init(ctx context.Context) error {
 // changed nothing; one that failed after its claim may be tried again.
 // Errors: those of [Lane.Close].
 func (w *ChipWorker) Close(ctx context.Context) error {
-	if err := w.Lane.Close(ctx); err != nil {
-		return err
+	// A close that was cut short after the lane's goes on from there.
+	over := w.Lane.Close(ctx)
+	if over != nil && !errors.Is(over, ErrFinalized) {
+		return over
 	}
 	m := w.at.registry
-	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("finalize")); err != nil {
+	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("finalize")); err != nil && !errors.Is(err, ErrFinalized) {
 		return err
 	}
-	return w.mode.Finalise(true)
+	if err := w.mode.Finalise(true); err != nil {
+		if over != nil && errors.Is(err, ErrPhase) {
+			return over // all of it was done before
+		}
+		return err
+	}
+	return nil
 }
 
 // NoCallable is the id that a failed registration answers with.

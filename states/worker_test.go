@@ -72,3 +72,45 @@ func TestRecovery(t *testing.T) {
 	require.NoError(t, w.Close(ctx))
 	require.Empty(t, dev.Violations())
 }
+
+// Closing takes the images off the device, can be tried again, and ends once.
+func TestWorkerCloses(t *testing.T) {
+	dev, w := worker(t)
+	_, err := w.Register(ctx, []byte("image"))
+	require.NoError(t, err)
+	require.NoError(t, dev.Inject(plan(t, "Free#1 fail-before")[0]))
+	require.ErrorIs(t, w.Close(ctx), ErrTeardown)
+	require.NoError(t, w.Close(ctx))
+	require.ErrorIs(t, w.Close(ctx), ErrFinalized)
+	require.ErrorIs(t, w.Init(ctx), ErrFinalized, "F93: the worker does not initialise again")
+	_, err = w.Register(ctx, []byte("image"))
+	require.ErrorIs(t, err, ErrFinalized)
+	require.Empty(t, dev.Violations())
+}
+
+// A borrowed initialisation rejects what is an owned device's (F49).
+func TestBorrowedWorkerTakesNoOptions(t *testing.T) {
+	dev, err := sim.New(sim.Config{Borrowed: true})
+	require.NoError(t, err)
+	for _, c := range []WorkerConfig{{SDMA: true}, {Simulator: true}} {
+		c.Backend, c.Borrowed, c.Generation, c.Mode = dev, true, 1, Kernel
+		_, err := NewChipWorker(c)
+		require.ErrorIs(t, err, ErrOptions)
+		c.Borrowed, c.Generation = false, 0
+		_, err = NewChipWorker(c)
+		require.NoError(t, err)
+	}
+	_, err = NewChipWorker(WorkerConfig{Config: Config{Backend: dev}})
+	require.ErrorIs(t, err, ErrModeUnclaimed)
+}
+
+// What a preparation left on the host is not settled by a reset of the device (F69).
+func TestAmbiguityOutlivesAReset(t *testing.T) {
+	f := unopened(t, Config{Slots: 2}, "Copy#1 fail-before", "Free#1 fail-before")
+	require.NoError(t, f.lane.Open(ctx))
+	_, err := f.lane.Prepare(ctx, work)
+	require.ErrorIs(t, err, ErrPreparationAmbiguous)
+	require.NoError(t, f.lane.Recover(ctx))
+	_, err = f.lane.Prepare(ctx, work)
+	require.ErrorIs(t, err, ErrAdmissionClosed)
+}

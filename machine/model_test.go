@@ -176,7 +176,11 @@ func TestWorldAgreesWithTheReference(t *testing.T) {
 		require.NoError(t, err)
 		slots, queue := rapid.IntRange(1, 3).Draw(t, "slots"), rapid.IntRange(1, 4).Draw(t, "queue")
 		pools := machinetest.Pools(defs, slots)
-		w, err := rules.NewWorld(machine.Config{Pools: pools, Queue: queue})
+		size := machine.Config{Pools: pools, Queue: queue}
+		if rapid.Bool().Draw(t, "on record") {
+			size.Recorder = &log{}
+		}
+		w, err := rules.NewWorld(size)
 		require.NoError(t, err)
 		n, err := naive.New(naive.Config{Pools: pools, Queue: queue}, defs...)
 		require.NoError(t, err)

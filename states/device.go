@@ -3,7 +3,10 @@ package states
 import (
 	"context"
 	"encoding/binary"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runfence/runfence/backend"
@@ -23,6 +26,10 @@ type device struct {
 	works  map[uint64]Work
 	images map[uint64]*image
 	nextID uint64
+
+	// skipped and lost are the notices that a confirmed reset found in the
+	// ring, and those that the ring had no room for.
+	skipped, lost atomic.Uint64
 }
 
 // slot is what belongs to a pipeline slot and outlives its runs.
@@ -244,8 +251,8 @@ func gone(r backend.Result) bool {
 	return r.Ok() || (r.Outcome == machine.Refused && r.Code == backend.InvalidHandle)
 }
 
-// teardown gives back every handle the slots still have, events first. What
-// fails stays in its slot for the next try.
+// teardown gives back every handle the slots still have, events first, and then
+// the callables' images. What fails stays where it is for the next try.
 func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Result {
 	for i := range d.slots {
 		s := &d.slots[i]
@@ -274,6 +281,15 @@ func (d *device) teardown(ctx context.Context, _ *machine.Command) machine.Resul
 			}
 		}
 		s.argsSize = 0
+	}
+	d.mu.Lock()
+	images := maps.Clone(d.images)
+	d.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(images)) {
+		im := images[id]
+		if r := im.free(ctx, d.b, &im.host, &im.mem); !r.Ok() {
+			return answer(r, 0)
+		}
 	}
 	return machine.Result{}
 }

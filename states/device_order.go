@@ -156,14 +156,43 @@ func (d *device) resetDevice(ctx context.Context, _ *machine.Command) machine.Re
 			s := &d.slots[i]
 			s.coreDone, s.cpuDone, s.start, s.fork, s.tail = 0, 0, 0, 0, 0
 		}
+		d.skip()
 	}
 	return answer(r, machine.BoolWord(confirmed))
+}
+
+// skip empties the ring of what a confirmed reset leaves behind. A notice that
+// is delivered later counts to the new generation (F115).
+func (d *device) skip() {
+	var buf [8]backend.Notice
+	for {
+		n, dropped := d.b.Notices(buf[:])
+		d.skipped.Add(uint64(n))
+		d.lost.Add(dropped)
+		if n < len(buf) {
+			return
+		}
+	}
 }
 
 // image is a callable's image, uploaded at most once.
 type image struct {
 	bytes []byte
-	mem   backend.Memory
+	// mem is the copy on the device, host the pinned source it was made from.
+	// What could not be freed stays here, for the next try or the teardown (F86).
+	mem, host backend.Memory
+}
+
+func (im *image) free(ctx context.Context, b backend.Backend, which ...*backend.Memory) backend.Result {
+	for _, m := range which {
+		if *m != 0 {
+			if r := b.Free(ctx, *m); !gone(r) {
+				return r
+			}
+			*m = 0
+		}
+	}
+	return backend.Result{}
 }
 
 func (d *device) upload(ctx context.Context, c *machine.Command) machine.Result {
@@ -173,23 +202,26 @@ func (d *device) upload(ctx context.Context, c *machine.Command) machine.Result 
 	if im == nil || len(im.bytes) == 0 {
 		return answer(backend.Result{Outcome: machine.Refused, Code: backend.InvalidParam}, 0)
 	}
+	// An earlier upload's residue goes first.
+	if r := im.free(ctx, d.b, &im.host, &im.mem); !r.Ok() {
+		return answer(r, 0)
+	}
 	size := uint64(len(im.bytes))
-	mem, r := d.b.Alloc(ctx, backend.DeviceMemory, size)
-	if !r.Ok() {
-		return answer(r, 0)
+	var r backend.Result
+	if im.mem, r = d.b.Alloc(ctx, backend.DeviceMemory, size); r.Ok() {
+		im.host, r = d.b.Alloc(ctx, backend.PinnedMemory, size)
 	}
-	host, r := d.b.Alloc(ctx, backend.PinnedMemory, size)
 	if r.Ok() {
-		if r = d.b.Write(ctx, host, 0, im.bytes); r.Ok() {
-			r = d.b.Copy(ctx, backend.Span{Mem: mem, Size: size}, backend.Span{Mem: host, Size: size})
-		}
-		d.b.Free(ctx, host)
+		r = d.b.Write(ctx, im.host, 0, im.bytes)
 	}
+	if r.Ok() {
+		r = d.b.Copy(ctx, backend.Span{Mem: im.mem, Size: size}, backend.Span{Mem: im.host, Size: size})
+	}
+	im.free(ctx, d.b, &im.host)
 	if !r.Ok() {
-		d.b.Free(ctx, mem)
+		im.free(ctx, d.b, &im.mem)
 		return answer(r, 0)
 	}
-	im.mem = mem
 	return machine.Result{}
 }
 
@@ -197,14 +229,22 @@ func (d *device) removeImage(ctx context.Context, c *machine.Command) machine.Re
 	d.mu.Lock()
 	im := d.images[c.Args[0]]
 	d.mu.Unlock()
-	if im == nil || im.mem == 0 {
+	if im == nil {
 		return machine.Result{}
 	}
-	r := d.b.Free(ctx, im.mem)
-	if r.Ok() {
-		im.mem = 0
+	return answer(im.free(ctx, d.b, &im.host, &im.mem), 0)
+}
+
+// dropImage forgets an image that no callable has any more. It keeps, and says
+// so, one of which something could not be freed.
+func (d *device) dropImage(id uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if im := d.images[id]; im != nil && (im.mem != 0 || im.host != 0) {
+		return false
 	}
-	return answer(r, 0)
+	delete(d.images, id)
+	return true
 }
 
 func (d *device) addImage(id uint64, b []byte) {

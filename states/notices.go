@@ -92,7 +92,22 @@ func (l *Lane) Recover(ctx context.Context) error {
 		return err
 	}
 	_, err := l.start(ctx, l.at.recovery, 0, uint64(l.process))
+	if serr := l.skipped(ctx); err == nil {
+		err = serr
+	}
 	return err
+}
+
+// skipped counts the notices that a confirmed reset found in the ring (F115).
+func (l *Lane) skipped(ctx context.Context) error {
+	for event, n := range map[string]uint64{"skip": l.dev.skipped.Swap(0), "drop": l.dev.lost.Swap(0)} {
+		for range n {
+			if _, err := l.d.Fire(ctx, l.one(l.at.health), l.at.health.MustEvent(event)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Submit prepares a run and, if the work has a caller's stream, enqueues it:

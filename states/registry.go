@@ -35,7 +35,8 @@ func registry() *machine.Definition {
 		Views: []machine.View{
 			{Name: "process", Expr: "environment.process"},
 			{Name: "context", Expr: "environment.context"},
-			{Name: "live", Expr: `environment.state == "live"`},
+			{Name: "live", Expr: `environment.state == "live"`, Doc: "No close is claimed, and nothing is given up."},
+			detached,
 			{Name: "claimed", Expr: `latch.state != "unclaimed" && latch.phase == initialised`},
 			{Name: "free", Expr: `first(callable, state == "free")`},
 			{Name: "taken", Expr: `slot.state != "free"`},
@@ -66,7 +67,8 @@ func registry() *machine.Definition {
 		Rows: []machine.Row{
 			{ID: "register-foreign", From: "open", Event: "register", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
 			{ID: "register-unsupported", From: "open", Event: "register", Guard: "!arg.supported", Refuse: ErrUnsupportedEntry, Source: "F82, F163"},
-			{ID: "register-uninitialised", From: "open", Event: "register", Guard: "!view.claimed", Refuse: ErrInvalidState, Source: "F81, F83"},
+			{ID: "register-detached", From: "open", Event: "register", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
+			{ID: "register-uninitialised", From: "open", Event: "register", Guard: "!view.claimed || !view.live", Refuse: ErrInvalidState, Source: "F63, F81, F83"},
 			{ID: "register-zero", From: "open", Event: "register", Guard: "arg.image == none", Refuse: ErrInvalidArgument},
 			{ID: "register-full", From: "open", Event: "register", Guard: "view.free == none", Refuse: ErrInvalidState, Source: "F86"},
 			{
@@ -74,13 +76,18 @@ func registry() *machine.Definition {
 				Then: contextTargets(machine.Target{To: "claiming", Do: "process = arg.process; image = arg.image; automatic = true; slot = none", Emit: []string{"self.claim()"}}),
 			},
 			{ID: "register-at-foreign", From: "open", Event: "register_at", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
-			{ID: "register-at-uninitialised", From: "open", Event: "register_at", Guard: "!view.claimed", Refuse: ErrInvalidState, Source: "F81, F83"},
+			{ID: "register-at-detached", From: "open", Event: "register_at", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
+			{ID: "register-at-uninitialised", From: "open", Event: "register_at", Guard: "!view.claimed || !view.live", Refuse: ErrInvalidState, Source: "F63, F81, F83"},
 			{ID: "register-at-zero", From: "open", Event: "register_at", Guard: "arg.image == none || arg.slot == none", Refuse: ErrInvalidArgument},
 			{
 				ID: "register-at", From: "open", Event: "register_at", Guard: "else", Command: "CurrentContext()", Source: "F81, F156",
 				Then: contextTargets(machine.Target{To: "claiming", Do: "process = arg.process; image = arg.image; automatic = false; slot = arg.slot", Emit: []string{"self.claim()"}}),
 			},
 
+			{
+				ID: "claim-closed", From: "claiming", Event: "claim", Guard: "!view.live", Source: "F63, F66", Doc: "A close was claimed meanwhile.",
+				Then: []machine.Target{{To: "open", Do: "slot = none", Error: ErrInvalidState}},
+			},
 			{
 				ID: "claim-first", From: "claiming", Event: "claim", Guard: "automatic && view.free != none", Source: "F84, F88",
 				Doc:  "The scan and the claim are one step.",
@@ -107,7 +114,8 @@ func registry() *machine.Definition {
 			},
 
 			{ID: "unregister-foreign", From: "open", Event: "unregister", Guard: foreign, Refuse: ErrForeignProcess, Source: "F54"},
-			{ID: "unregister-uninitialised", From: "open", Event: "unregister", Guard: "!view.claimed", Refuse: ErrInvalidState, Source: "F83"},
+			{ID: "unregister-detached", From: "open", Event: "unregister", Guard: "view.detached", Refuse: ErrDetached, Source: "F66"},
+			{ID: "unregister-uninitialised", From: "open", Event: "unregister", Guard: "!view.claimed || !view.live", Refuse: ErrInvalidState, Source: "F63, F83"},
 			{ID: "unregister-zero", From: "open", Event: "unregister", Guard: "arg.slot == none || arg.occupancy == none", Refuse: ErrInvalidArgument},
 			{
 				ID: "unregister", From: "open", Event: "unregister", Guard: "else", Command: "CurrentContext()", Source: "F87, F156",

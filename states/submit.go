@@ -59,7 +59,7 @@ func submit() *machine.Definition {
 			Doc:  "Nothing was submitted: the run is given up, and the launch's own error is what is told.",
 			Then: []machine.Target{{To: "giving up", Do: "rc = view.rc", Emit: []string{"finalize.start(process, view.run_epoch, view.generation, view.dispatch)", "self.given_up()"}}},
 		},
-		machine.Row{ID: "launch-refused", From: "launching", Event: "launched", Guard: "view.prepared", Source: "F44, F59", Doc: "Refused with nothing lost: the run stays prepared.", Then: []machine.Target{{To: "ready", Error: ErrSubmit}}},
+		machine.Row{ID: "launch-refused", From: "launching", Event: "launched", Guard: "view.prepared", Source: "F44, F59", Doc: "Refused with nothing lost: the run stays prepared, and may be enqueued again, behind whichever run is there then.", Then: []machine.Target{{To: "ready", With: []string{"join.cancel()"}, Error: ErrSubmit}}},
 		machine.Row{ID: "partial", From: "launching", Event: "launched", Guard: "else", Source: "F44, F74, F78", Then: []machine.Target{{To: "ready", Error: ErrPartial, Code: "view.rc"}}},
 		machine.Row{ID: "drained-unproven", From: "draining", Event: "drained", Guard: "view.under_way", Source: "F43, F150", Doc: "The predecessor could not be proven over: nothing is queued behind it.", Then: []machine.Target{{To: "ready", Error: ErrSubmit}}},
 		machine.Row{ID: "drained", From: "draining", Event: "drained", Guard: "else", Source: "F43", Then: []machine.Target{launch}},

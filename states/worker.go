@@ -3,7 +3,6 @@ package states
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -21,8 +20,9 @@ type WorkerConfig struct {
 	// NoAutomaticIDs says that the runtime lacks the optional registration
 	// entry: everything but automatic registration works (F82).
 	NoAutomaticIDs bool
-	// Budget bounds the bytes of all images and arguments that are live at a
-	// time; 0 is no bound. Owned and borrowed devices take it alike (F170).
+	// Budget bounds the bytes of the images that are registered at a time, equal
+	// ones counted once; 0 is no bound. Owned and borrowed devices take it
+	// alike (F170).
 	Budget uint64
 }
 
@@ -36,8 +36,18 @@ type ChipWorker struct {
 	mode   *ModeLatch
 
 	mu     sync.Mutex
-	images map[[sha256.Size]byte]uint64
-	used   uint64 // bytes against the budget
+	images map[[sha256.Size]byte]*shared
+	of     map[uint64]*shared // by the occupancy that shares it
+	last   uint64             // image identity given out
+	used   uint64             // bytes against the budget
+}
+
+// shared is an image and how many registrations, done or under way, share it.
+type shared struct {
+	sum   [sha256.Size]byte
+	id    uint64
+	bytes uint64
+	users int
 }
 
 // Reasons of a worker.
@@ -67,7 +77,7 @@ func NewChipWorker(c WorkerConfig) (*ChipWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ChipWorker{Lane: l, config: c, mode: l.Mode(), images: map[[sha256.Size]byte]uint64{}}, nil
+	return &ChipWorker{Lane: l, config: c, mode: l.Mode(), images: map[[sha256.Size]byte]*shared{}, of: map[uint64]*shared{}}, nil
 }
 
 // Init latches the mode and opens the lane. If it fails, what it made is given
@@ -94,27 +104,23 @@ func (w *ChipWorker) Init(ctx context.Context) error {
 	return w.mode.Succeed()
 }
 
-// Close unregisters nothing by itself: it clears the registry, closes the lane
-// and records in the latch whether everything was released. A rejected close
-// changed nothing; one that failed after its claim may be tried again.
+// Close unregisters nothing by itself: it closes the lane, which frees the
+// images too, clears the registry and records in the latch that everything was
+// released. A rejected close changed nothing; one that failed after its claim
+// may be tried again. Any goroutine may close, since goroutines have no
+// identity to check an owner by (F161): closers take turns, one of them tears
+// down, and a close from inside one of the worker's own commands is refused
+// with [machine.ErrReentrant].
 // Errors: those of [Lane.Close].
 func (w *ChipWorker) Close(ctx context.Context) error {
-	// A close that was cut short after the lane's goes on from there.
-	over := w.Lane.Close(ctx)
-	if over != nil && !errors.Is(over, ErrFinalized) {
-		return over
+	if err := w.Lane.Close(ctx); err != nil {
+		return err
 	}
 	m := w.at.registry
-	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("finalize")); err != nil && !errors.Is(err, ErrFinalized) {
+	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("finalize")); err != nil {
 		return err
 	}
-	if err := w.mode.Finalise(true); err != nil {
-		if over != nil && errors.Is(err, ErrPhase) {
-			return over // all of it was done before
-		}
-		return err
-	}
-	return nil
+	return w.mode.Finalise(true)
 }
 
 // NoCallable is the id that a failed registration answers with.
@@ -132,7 +138,7 @@ type Callable struct {
 // and share one copy on the device (F84, F85).
 //
 // Errors, with the id [NoCallable]: [ErrUnsupportedEntry]; [ErrInvalidState]
-// if every id is taken or the worker is not initialised; [ErrInvalidArgument]
+// if every id is taken, or the worker is not initialised or is being closed; [ErrDetached]; [ErrInvalidArgument]
 // for an empty image; [ErrBudget]; [ErrUpload];
 // [ErrExecutionContextRefused] and [ErrContextQuery] (retry); [ErrForeignProcess].
 func (w *ChipWorker) Register(ctx context.Context, image []byte) (Callable, error) {
@@ -157,20 +163,24 @@ func (w *ChipWorker) register(ctx context.Context, image []byte, event string, a
 	if err := w.admit(); err != nil {
 		return none, err
 	}
-	id, err := w.image(image)
+	im, err := w.share(image)
 	if err != nil {
 		return none, err
 	}
 	m := w.at.registry
-	reply, err := w.d.Fire(ctx, w.one(m), m.MustEvent(event), args(id)...)
+	reply, err := w.d.Fire(ctx, w.one(m), m.MustEvent(event), args(im.id)...)
 	if err != nil {
+		w.leave(im)
 		return none, err
 	}
+	w.mu.Lock()
+	w.of[reply.Value] = im
+	w.mu.Unlock()
 	c := none
 	w.d.View(func(world *machine.World) {
 		t := w.at.callable
 		for s := range world.Capacity(t.ID()) {
-			if v, _ := world.Fact(world.Ref(t.ID(), s), t.MustFact("occupancy")); v == reply.Value {
+			if v, _ := world.Fact(world.Ref(t.ID(), s), w.at.occupancy); v == reply.Value {
 				c = Callable{ID: s, Occupancy: v}
 			}
 		}
@@ -178,26 +188,40 @@ func (w *ChipWorker) register(ctx context.Context, image []byte, event string, a
 	return c, nil
 }
 
-// image gives equal images equal identities. Zero is an empty image, which the
-// rules refuse.
-func (w *ChipWorker) image(b []byte) (uint64, error) {
+// share gives equal images equal identities, and counts a user of this one. The
+// identity 0 is an empty image, which the rules refuse.
+func (w *ChipWorker) share(b []byte) (*shared, error) {
 	if len(b) == 0 {
-		return 0, nil
+		return &shared{}, nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	sum := sha256.Sum256(b)
-	if id, ok := w.images[sum]; ok {
-		return id, nil
+	im := w.images[sum]
+	if im == nil {
+		size := uint64(len(b))
+		if budget := w.config.Budget; budget > 0 && (size > budget || w.used > budget-size) {
+			return nil, ErrBudget
+		}
+		w.used += size
+		w.last++
+		im = &shared{sum: sum, id: w.last, bytes: size}
+		w.images[sum] = im
+		w.dev.addImage(im.id, b)
 	}
-	if w.config.Budget > 0 && w.used+uint64(len(b)) > w.config.Budget {
-		return 0, ErrBudget
+	im.users++
+	return im, nil
+}
+
+// leave takes a user of an image away; with the last one its bytes are free
+// again, unless the device still has some of them (F86).
+func (w *ChipWorker) leave(im *shared) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if im.users--; im.users == 0 && w.dev.dropImage(im.id) {
+		w.used -= im.bytes
+		delete(w.images, im.sum)
 	}
-	w.used += uint64(len(b))
-	id := uint64(len(w.images) + 1)
-	w.images[sum] = id
-	w.dev.addImage(id, b)
-	return id, nil
 }
 
 // Unregister frees an id. The caller has retired every user of it first, and
@@ -212,8 +236,17 @@ func (w *ChipWorker) Unregister(ctx context.Context, c Callable) error {
 		return fmt.Errorf("callable id %d: want 0 to %d: %w", c.ID, MaxCallables-1, ErrInvalidArgument)
 	}
 	m := w.at.registry
-	_, err := w.d.Fire(ctx, w.one(m), m.MustEvent("unregister"), uint64(w.process), w.d.Ref(w.at.callable.ID(), c.ID).Pack(), c.Occupancy)
-	return err
+	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("unregister"), uint64(w.process), w.d.Ref(w.at.callable.ID(), c.ID).Pack(), c.Occupancy); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	im := w.of[c.Occupancy]
+	delete(w.of, c.Occupancy)
+	w.mu.Unlock()
+	if im != nil {
+		w.leave(im)
+	}
+	return nil
 }
 
 // Live reports whether the callable is registered under this occupancy. It

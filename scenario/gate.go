@@ -7,6 +7,7 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
+	"github.com/runfence/runfence/states"
 )
 
 // gate is the device as a lane sees it: every call passes the holds, and what
@@ -165,6 +166,14 @@ func (g *gate) DestroyEvent(_ context.Context, e backend.Event) backend.Result {
 	return r
 }
 
+// imageNames are for the copies of images on the device.
+var imageNames = func() (n []string) {
+	for i := range states.MaxCallables {
+		n = append(n, fmt.Sprintf("image%d", i))
+	}
+	return n
+}()
+
 // Alloc implements [backend.Backend].
 func (g *gate) Alloc(_ context.Context, p backend.Place, size uint64) (m backend.Memory, r backend.Result) {
 	slot := g.slot()
@@ -173,6 +182,10 @@ func (g *gate) Alloc(_ context.Context, p backend.Place, size uint64) (m backend
 			n := [...]string{backend.DeviceMemory: "args", backend.PinnedMemory: "pinned"}[p]
 			if g.l.recorder.issued.call == "AllocateRegion" {
 				n = [...]string{backend.DeviceMemory: "result", backend.PinnedMemory: "source"}[p]
+			}
+			if g.l.recorder.issued.call == "Upload" {
+				g.name(sim.KindMemory, uint64(m), imageNames...)
+				return r
 			}
 			g.name(sim.KindMemory, uint64(m), g.slotted(n, slot))
 		}

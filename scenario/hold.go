@@ -68,7 +68,7 @@ var holdVerbs = []verb{
 	{name: "crash", run: (*session).crash},
 }
 
-var operations = []string{"open", "close", "detach", "quarantine", "prepare", "submit", "retry", "abort", "enqueue", "launch", "poll", "wait", "finalize", "recover", "hear", "fire", "queue"}
+var operations = []string{"open", "close", "detach", "quarantine", "prepare", "submit", "retry", "abort", "enqueue", "launch", "poll", "wait", "finalize", "recover", "hear", "fire", "queue", "init", "register", "unregister"}
 
 // heldCalls are the calls of the device and the commands of the rules.
 func heldCalls(r *machine.Rules) []string { return append(deviceCalls(), r.Calls()...) }
@@ -184,7 +184,11 @@ func (s *session) resume(c *call) error {
 	}
 	which := c.args["operation"]
 	i := slices.IndexFunc(s.parked, func(o *operation) bool {
-		return strings.TrimPrefix(o.c.name, "ref ") == which && o.c.str("run", o.c.str("ref", "")) == c.str("run", "")
+		_, last, of := strings.Cut(o.c.name, " ")
+		if !of {
+			last = o.c.name
+		}
+		return last == which && o.c.str("run", o.c.str("ref", o.c.str("callable", ""))) == c.str("run", "")
 	})
 	if i < 0 {
 		return fmt.Errorf("resume: no such operation is held")

@@ -21,6 +21,10 @@ type lane struct {
 	recorder *recorder
 	runs     map[string]*run
 	refs     map[string]*states.WaitRef
+
+	chip      *states.ChipWorker // nil for a lane without a worker
+	callables map[string]callable
+	packets   map[string]*packet
 }
 
 // run is a run of the script.
@@ -31,15 +35,7 @@ type run struct {
 }
 
 var laneVerbs = []verb{
-	{name: "lane", run: (*session).laneVerb, params: []param{
-		{name: "name", kind: name, place: true},
-		{name: "slots", kind: count, max: 16},
-		{name: "depth", kind: count, max: 8},
-		{name: "tokens", kind: count, max: 64},
-		{name: "timeout", kind: duration},
-		{name: "borrowed"},
-		{name: "generation", kind: count},
-	}},
+	{name: "lane", run: (*session).laneVerb, params: append([]param{{name: "name", kind: name, place: true}}, laneParams...)},
 	{name: "process", run: (*session).processVerb, params: []param{{name: "name", kind: name, place: true, need: true}}},
 	{name: "open", run: (*session).open},
 	{name: "close", run: (*session).closeLane},
@@ -59,6 +55,15 @@ var laneVerbs = []verb{
 	{name: "finalize", run: (*session).finalize, params: runName},
 }
 
+var laneParams = []param{
+	{name: "slots", kind: count, max: 16},
+	{name: "depth", kind: count, max: 8},
+	{name: "tokens", kind: count, max: 64},
+	{name: "timeout", kind: duration},
+	{name: "borrowed"},
+	{name: "generation", kind: count},
+}
+
 var workParams = []param{
 	{name: "run", kind: name, place: true, need: true},
 	{name: "core", kind: name},
@@ -71,12 +76,13 @@ var workParams = []param{
 
 var runName = []param{{name: "run", kind: name, place: true, need: true}}
 
-func (s *session) makeLane(name string, c states.Config) error {
+// makeLane makes a lane, or the worker that a lane is part of.
+func (s *session) makeLane(name string, c states.Config, w *states.WorkerConfig) error {
 	d, err := s.device()
 	if err != nil {
 		return err
 	}
-	l := &lane{name: name, runs: map[string]*run{}, refs: map[string]*states.WaitRef{}}
+	l := &lane{name: name, runs: map[string]*run{}, refs: map[string]*states.WaitRef{}, callables: map[string]callable{}, packets: map[string]*packet{}}
 	l.recorder = &recorder{rules: s.opts.Rules}
 	l.gate = &gate{s: s, l: l, b: d.Backend}
 	c.Name, c.Rules, c.Backend, c.Recorder = name, s.opts.Rules, l.gate, l.recorder
@@ -87,7 +93,15 @@ func (s *session) makeLane(name string, c states.Config) error {
 		l.recorder.next = s.opts.Recorder(name, c.Pools(), 0)
 	}
 	l.config = c
-	if l.Lane, err = states.NewLane(c); err != nil {
+	if w == nil {
+		l.Lane, err = states.NewLane(c)
+	} else {
+		w.Config = c
+		if l.chip, err = states.NewChipWorker(*w); err == nil {
+			l.Lane = l.chip.Lane
+		}
+	}
+	if err != nil {
 		return err
 	}
 	s.lanes[name], s.lane = l, l
@@ -113,29 +127,42 @@ func (s *session) laneVerb(c *call) error {
 	if _, err := s.device(); err != nil {
 		return err
 	}
+	cfg, err := laneConfig(c)
+	if err != nil {
+		return err
+	}
+	if err := s.makeLane(n, cfg, nil); err != nil {
+		return err
+	}
+	s.printf("lane %s: %s", n, laneText(cfg))
+	return nil
+}
+
+// laneConfig reads what the verbs for lanes and for workers have in common.
+func laneConfig(c *call) (states.Config, error) {
 	cfg := states.Config{
 		Slots: int(c.num("slots", 1)), Depth: int(c.num("depth", 1)), Tokens: int(c.num("tokens", 4)), Timeout: c.dur("timeout", time.Second),
 		Borrowed: c.has("borrowed"), Generation: c.num("generation", 0),
 	}
 	if cfg.Slots == 0 || cfg.Depth == 0 || cfg.Tokens == 0 || cfg.Timeout == 0 {
-		return errors.New("lane: it needs a slot, a depth, a token, and a timeout that is not zero, which a device rejects")
+		return cfg, fmt.Errorf("%s: it needs a slot, a depth, a token, and a timeout that is not zero, which a device rejects", c.name)
 	}
 	if cfg.Depth > cfg.Slots {
-		return fmt.Errorf("lane: a depth of %d needs as many slots", cfg.Depth)
+		return cfg, fmt.Errorf("%s: a depth of %d needs as many slots", c.name, cfg.Depth)
 	}
-	if err := s.makeLane(n, cfg); err != nil {
-		return err
-	}
-	policy := "owned"
+	return cfg, nil
+}
+
+func laneText(cfg states.Config) string {
+	t := "owned"
 	if cfg.Borrowed {
-		policy = fmt.Sprintf("borrowed, generation %d", cfg.Generation)
+		t = fmt.Sprintf("borrowed, generation %d", cfg.Generation)
 	}
-	depth := ""
+	t += ", " + plural(cfg.Slots, "slot")
 	if cfg.Depth > 1 {
-		depth = fmt.Sprintf(", depth %d", cfg.Depth)
+		t += fmt.Sprintf(", depth %d", cfg.Depth)
 	}
-	s.printf("lane %s: %s, %s%s, timeout %s", n, policy, plural(cfg.Slots, "slot"), depth, us(cfg.Timeout))
-	return nil
+	return t + ", timeout " + us(cfg.Timeout)
 }
 
 func plural(n int, what string) string {

@@ -251,7 +251,7 @@ func (s *session) result(c *call, err error, ok string) {
 // present returns the present lane, which is made when it is first needed.
 func (s *session) present() (*lane, error) {
 	if s.lane == nil {
-		if err := s.makeLane("lane", states.Config{Timeout: time.Second}); err != nil {
+		if err := s.makeLane("lane", states.Config{Timeout: time.Second}, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -94,6 +94,29 @@ func TestATimeoutOfZeroIsRejectedWhateverTheDeviceSays(t *testing.T) {
 	require.Equal(t, backend.InvalidParam, r.Code)
 }
 
+// What only this side can check does not reach the device, and is answered as
+// the device answers what it rejects.
+func TestWhatIsRejectedHere(t *testing.T) {
+	d := fresh(t, onboard.Config{})
+	b := newBench(t, d)
+	ctx := t.Context()
+	k := load(t, d, core("core"))
+	before := driver.Calls()
+	_, empty := d.Alloc(ctx, backend.DeviceMemory, 0)
+	_, huge := d.Alloc(ctx, backend.DeviceMemory, math.MaxUint64)
+	_, nowhere := d.Alloc(ctx, backend.PinnedMemory+1, 8)
+	for name, r := range map[string]backend.Result{
+		"nothing": empty, "too much": huge, "nowhere": nowhere,
+		"a range outside":    d.Copy(ctx, backend.Span{Mem: b.args, Offset: 1, Size: 64}, backend.Span{Mem: b.args, Size: 64}),
+		"ranges that differ": d.CopyAsync(ctx, backend.Span{Mem: b.args, Size: 8}, backend.Span{Mem: b.args, Size: 9}, b.coreS),
+		"no blocks":          d.Submit(ctx, b.coreS, backend.Launch{Class: backend.AICore, Kernel: k}),
+		"no kernel":          d.Submit(ctx, b.coreS, backend.Launch{Class: backend.AICore, Kernel: k + 1, Blocks: 1}),
+	} {
+		require.Equal(t, backend.Result{Outcome: machine.Failed, Code: backend.InvalidParam, LastError: backend.InvalidParam}, r, name)
+	}
+	require.Equal(t, before, driver.Calls())
+}
+
 // Only a wait's own code says that its time was up.
 func TestWhatIsATimeout(t *testing.T) {
 	d := fresh(t, onboard.Config{})
@@ -154,31 +177,5 @@ func TestADestroyThatFails(t *testing.T) {
 		require.Equal(t, machine.Failed, do().Outcome, call)
 		require.Equal(t, machine.OK, do().Outcome, call)
 		require.Equal(t, backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}, do(), call)
-	}
-}
-
-// What the table promises of poll, record, query and wait.
-func TestCallsAllocateNothing(t *testing.T) {
-	d := fresh(t, onboard.Config{})
-	b := newBench(t, d)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	k, c := load(t, d, core("core")), load(t, d, cpu("cpu"))
-	var dst [4]backend.Notice
-	for name, f := range map[string]func(){
-		"query event":  func() { d.QueryEvent(ctx, b.coreE) },
-		"query stream": func() { d.QueryStream(ctx, b.coreS) },
-		"record":       func() { d.RecordEvent(ctx, b.coreE, b.coreS) },
-		"wait":         func() { d.WaitEvent(ctx, b.coreE, timeout) },
-		"synchronize":  func() { d.SynchronizeStream(ctx, b.coreS, timeout) },
-		"stream wait":  func() { d.StreamWaitEvent(ctx, b.cpuS, b.coreE) },
-		"submit": func() {
-			d.Submit(ctx, b.coreS, backend.Launch{Class: backend.AICore, Kernel: k, Args: b.args, Blocks: 1})
-			d.Submit(ctx, b.cpuS, backend.Launch{Class: backend.AICPU, Kernel: c, Args: b.args})
-		},
-		"notices":         func() { d.Notices(dst[:]) },
-		"current context": func() { d.CurrentContext(ctx) },
-	} {
-		require.Zero(t, testing.AllocsPerRun(50, f), name)
 	}
 }

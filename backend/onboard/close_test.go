@@ -30,6 +30,35 @@ func TestCloseGivesEverythingBack(t *testing.T) {
 	refusesEverything(t, d)
 }
 
+// One of anything is enough to be in use.
+func TestCloseLooksForEachKind(t *testing.T) {
+	for want, make := range map[onboard.InUseError]func(t *testing.T, d *onboard.Device) func() backend.Result{
+		{Streams: 1}: func(t *testing.T, d *onboard.Device) func() backend.Result {
+			s, r := d.CreateStream(t.Context())
+			require.True(t, r.Ok())
+			return func() backend.Result { return d.DestroyStream(t.Context(), s) }
+		},
+		{Events: 1}: func(t *testing.T, d *onboard.Device) func() backend.Result {
+			e, r := d.CreateEvent(t.Context())
+			require.True(t, r.Ok())
+			return func() backend.Result { return d.DestroyEvent(t.Context(), e) }
+		},
+		{Memory: 1}: func(t *testing.T, d *onboard.Device) func() backend.Result {
+			m, r := d.Alloc(t.Context(), backend.PinnedMemory, 1)
+			require.True(t, r.Ok())
+			return func() backend.Result { return d.Free(t.Context(), m) }
+		},
+	} {
+		d := fresh(t, onboard.Config{})
+		giveBack := make(t, d)
+		var used *onboard.InUseError
+		require.ErrorAs(t, d.Close(), &used)
+		require.Equal(t, want, *used)
+		require.True(t, giveBack().Ok())
+		require.NoError(t, d.Close())
+	}
+}
+
 // refusesEverything checks that a device that is gone is not touched.
 func refusesEverything(t *testing.T, d *onboard.Device) {
 	t.Helper()

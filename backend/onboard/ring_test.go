@@ -85,6 +85,17 @@ func TestAFullRingKeepsTheOldest(t *testing.T) {
 	require.Equal(t, uint64(onboard.MaxNotices-3), dropped)
 }
 
+// Places are used again, however often.
+func TestARingGoesRound(t *testing.T) {
+	d := fresh(t, onboard.Config{Device: 6, Notices: 2})
+	for i := range 3 * onboard.MaxNotices {
+		driver.Shout(6, 1, 2)
+		got, dropped := take(d)
+		require.Len(t, got, 2, "round %d", i)
+		require.Zero(t, dropped)
+	}
+}
+
 // One callback serves all devices of the process.
 func TestNoticesGoToTheirDevice(t *testing.T) {
 	a := fresh(t, onboard.Config{Device: 1})

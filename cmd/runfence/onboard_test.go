@@ -17,8 +17,8 @@ import (
 	"github.com/runfence/runfence/states"
 )
 
-// standIn builds the stand-in driver and its kernels once, and returns the
-// library.
+// standIn builds the stand-in driver and its kernels once, with the sanitizer
+// that the job is for, and returns the library.
 var standIn = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "runfence-standin")
 	if err != nil {
@@ -43,7 +43,11 @@ var standIn = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	library := filepath.Join(dir, "libascendcl.so")
-	cc := exec.Command("cc", append([]string{"-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-o", library}, sources...)...)
+	flags := []string{"-std=gnu11", "-O1", "-g", "-fPIC", "-fvisibility=hidden", "-shared", "-pthread", "-o", library}
+	if s := os.Getenv("ONBOARD_SANITIZER"); s == "address" || s == "thread" {
+		flags = append(flags, "-fsanitize="+s)
+	}
+	cc := exec.Command("cc", append(flags, sources...)...)
 	cc.Stderr = os.Stderr
 	return library, cc.Run()
 })
@@ -117,6 +121,9 @@ func TestScenariosOnTheStandInDriver(t *testing.T) {
 		same++
 	}
 	require.GreaterOrEqual(t, same, 20, "most of the lifecycles are among them")
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	require.Contains(t, string(maps), library, "and it really was the driver that answered")
 }
 
 // parity plays two files on the two devices and compares what the rules did.

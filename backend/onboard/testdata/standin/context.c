@@ -137,7 +137,9 @@ API int aclFinalize(void)
 {
 	struct call c = {0};
 	int code = begin(&c, "aclFinalize", 0);
-	if (code == OK)
+	if (code == OK && !g.initialized)
+		code = REPEATED_FINALIZE;
+	else if (code == OK)
 		g.initialized = 0;
 	return end(&c, code);
 }

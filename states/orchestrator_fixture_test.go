@@ -6,31 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/runfence/runfence/machine"
 )
 
-// holder is a resource backend that counts what it is asked for, and parks it
-// where a test wants.
+// holder is a resource backend that counts what it is asked for.
 type holder struct {
-	mu       sync.Mutex
-	freed    map[uint64]int // releases of each allocation
-	released []object
-	fails    map[uint64]error // by allocation
-	stuck    map[uint64]error // by key
-	unmade   error            // of the next allocation
-	// entered gets each domain whose release is parked; the release goes on
-	// when the test sends to proceed.
-	parks            map[uint64]bool
-	entered, proceed chan uint64
-	making           chan chan struct{} // parks allocations, if there
-	onRelease        func(ctx context.Context, allocation uint64)
+	mu        sync.Mutex
+	freed     map[uint64]int // releases of each allocation
+	released  []object
+	fails     map[uint64]error // by allocation
+	stuck     map[uint64]error // by key
+	unmade    error            // of the next allocation
+	onRelease func(ctx context.Context, allocation uint64)
 }
 
 func newHolder() *holder {
 	return &holder{
-		freed: map[uint64]int{}, fails: map[uint64]error{}, stuck: map[uint64]error{}, parks: map[uint64]bool{},
-		entered: make(chan uint64), proceed: make(chan uint64),
+		freed: map[uint64]int{}, fails: map[uint64]error{}, stuck: map[uint64]error{},
 	}
 }
 
@@ -42,11 +33,6 @@ func (h *holder) ReleaseResource(_ context.Context, g Group, key uint64) error {
 }
 
 func (h *holder) AllocateDomain(context.Context, uint64, int) error {
-	if h.making != nil {
-		goOn := make(chan struct{})
-		h.making <- goOn
-		<-goOn
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.unmade
@@ -57,14 +43,10 @@ func (h *holder) AllocateDomain(context.Context, uint64, int) error {
 func (h *holder) ReleaseDomain(ctx context.Context, a uint64) error {
 	h.mu.Lock()
 	h.freed[a]++
-	parked, err, f := h.parks[a], h.fails[a], h.onRelease
+	err, f := h.fails[a], h.onRelease
 	h.mu.Unlock()
 	if f != nil {
 		f(ctx, a)
-	}
-	if parked {
-		h.entered <- a
-		<-h.proceed
 	}
 	return err
 }
@@ -119,14 +101,7 @@ func (o *orch) task(name string) *Task {
 	return t
 }
 
-// in is the name of the state that an instance is in.
-func (o *orch) in(ref machine.Ref) (name string) {
-	o.d.View(func(w *machine.World) { name = w.StateName(ref) })
-	return name
-}
-
-// queued waits until n events wait for the world to change: for callers that
-// have been deferred.
+// async runs f beside the test.
 func async(f func() error) chan error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

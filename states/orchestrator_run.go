@@ -179,6 +179,9 @@ func (o *Orchestrator) unused(m *machine.Machine) bool {
 // where close finds it.
 func (o *Orchestrator) forget(ref machine.Ref) bool {
 	m := o.config.Rules.At(ref.Machine)
+	if !o.d.Can(ref, m.MustEvent("forget")) {
+		return false // nor is it waited for: a release of it may be under way
+	}
 	var obj object
 	if m == o.at.resource {
 		g, _ := o.d.Fact(ref, m.MustFact("group"))

@@ -1,0 +1,582 @@
+package states
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/runfence/runfence/machine"
+)
+
+// stage is an orchestrator in a bubble of its own, on a backend whose calls
+// stop where a race wants them to. What does not hold is an error and not a
+// failed test, so that the same race shows what broken rules do.
+type stage struct {
+	o       *Orchestrator
+	ctx     context.Context          // ends with the race
+	parked  map[string]chan struct{} // calls that stop, by name
+	arrived map[string]bool
+	end     chan struct{}
+
+	freed   map[uint64]int
+	fails   map[uint64]error
+	busy    atomic.Int32
+	overlap atomic.Bool
+	closes  int
+	during  []string // releases under way when the workers were closed
+	under   map[uint64]bool
+}
+
+// broken ends a race with what does not hold.
+type broken string
+
+func (s *stage) that(holds bool, format string, args ...any) {
+	if !holds {
+		panic(broken(fmt.Sprintf(format, args...)))
+	}
+}
+
+// stop parks the calls of that name from now on.
+func (s *stage) stop(name string) { s.parked[name] = make(chan struct{}) }
+
+// goOn lets them through again.
+func (s *stage) goOn(name string) {
+	if c := s.parked[name]; c != nil {
+		delete(s.parked, name)
+		close(c)
+	}
+	synctest.Wait()
+}
+
+// pass is where a call may stop. (In a bubble the host's goroutines are let run
+// one after another by Wait, which orders the accesses to the stage.)
+func (s *stage) pass(name string) {
+	if c := s.parked[name]; c != nil {
+		s.arrived[name] = true
+		select {
+		case <-c:
+		case <-s.end:
+		}
+	}
+}
+
+func (s *stage) ReleaseResource(context.Context, Group, uint64) error { s.pass("object"); return nil }
+func (s *stage) AllocateDomain(context.Context, uint64, int) error    { s.pass("allocate"); return nil }
+func (s *stage) ReleaseDomain(_ context.Context, a uint64) error {
+	if s.busy.Add(1) > 1 {
+		s.overlap.Store(true)
+	}
+	s.freed[a]++
+	s.under[a] = true
+	s.pass(fmt.Sprint("free ", a))
+	delete(s.under, a)
+	s.busy.Add(-1)
+	return s.fails[a]
+}
+
+// Close is of the worker below. Broken rules use it as the point at which they
+// may be preempted, too: no call of the host is there by the right ones.
+func (s *stage) Close(context.Context) error {
+	s.closes++
+	for a := range s.under {
+		s.during = append(s.during, fmt.Sprint(a))
+	}
+	s.pass("worker")
+	return nil
+}
+
+// start runs f beside, until it ends or stops somewhere.
+func (s *stage) start(f func() error) func() (ended bool, err error) {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	synctest.Wait()
+	var got *error
+	return func() (bool, error) {
+		synctest.Wait()
+		if got == nil {
+			select {
+			case err := <-done:
+				got = &err
+			default:
+				return false, nil
+			}
+		}
+		return true, *got
+	}
+}
+
+// whole waits for an operation that nothing stops any more.
+func (s *stage) whole(what string, f func() (bool, error)) error {
+	ended, err := f()
+	s.that(ended, "%s does not come back", what)
+	return err
+}
+
+func (s *stage) submit(build func()) *RunHandle {
+	h, err := s.o.Submit(s.ctx, func(context.Context) error {
+		if build != nil {
+			build()
+		}
+		return nil
+	})
+	s.that(err == nil, "submit: %v", err)
+	return h
+}
+
+func (s *stage) domain() *Domain {
+	d, err := s.o.AllocateDomain(s.ctx, 2)
+	s.that(err == nil, "allocate: %v", err)
+	return d
+}
+
+// late makes a domain whose allocation takes longer than the build of its run,
+// and longer than the beginning of the run's fence if there is one.
+func (s *stage) late(fence bool) (h *RunHandle, wait func() (bool, error), d *Domain) {
+	s.stop("allocate")
+	var made func() (bool, error)
+	h = s.submit(func() {
+		if fence {
+			_, err := s.o.Charge(s.ctx, Region, 1)
+			s.that(err == nil, "charge: %v", err)
+		}
+		made = s.start(func() (err error) { d, err = s.o.AllocateDomain(s.ctx, 2); return err })
+	})
+	if fence {
+		s.stop("object")
+	}
+	wait = s.start(func() error { return h.Wait(s.ctx) })
+	s.goOn("allocate")
+	s.that(s.whole("the allocation", made) == nil, "the late allocation fails")
+	return h, wait, d
+}
+
+// races are what the source's review found, one by one. Each says what does not
+// hold, or nil.
+var races = map[string]func(s *stage){
+	// A release between the fence's sweep and its retirement is a straggler,
+	// which retirement claims (R9).
+	"release while its run retires": func(s *stage) {
+		_, wait, d := s.late(true)
+		s.that(s.arrived["object"], "the fence is not where it should be")
+		released := s.start(func() error { return d.Release(s.ctx) })
+		s.that(s.whole("the release", released) == nil, "the release fails")
+		s.that(!d.Freed(), "put off to a fence that is under way")
+		s.goOn("object")
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		s.that(d.Freed() && s.freed[d.allocation] == 1, "a release that raced retirement is stranded")
+	},
+	// A release that is preempted between looking at its run and putting itself
+	// off: the fence must not pass in between (R9).
+	"release preempted between check and append": func(s *stage) {
+		_, wait, d := s.late(true)
+		s.stop("worker") // where broken rules are preempted
+		released := s.start(func() error { return d.Release(s.ctx) })
+		s.goOn("object")
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		s.goOn("worker")
+		s.that(s.whole("the release", released) == nil, "the release fails")
+		s.that(d.Freed() && s.freed[d.allocation] == 1, "a release that was preempted is stranded")
+	},
+	// A release after the fence frees at once (R8).
+	"late release after the fence": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		s.that(!d.Freed(), "nobody has released it")
+		s.that(d.Release(s.ctx) == nil, "the late release fails")
+		s.that(d.Freed() && s.freed[d.allocation] == 1, "a late release is stranded")
+	},
+	// A fence releases nothing of another run (R2).
+	"fence of another run": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		h := s.submit(func() { s.domain() })
+		s.that(h.Wait(s.ctx) == nil, "the other run's fence fails")
+		s.that(s.freed[d.allocation] == 0, "freed at the fence of another run")
+		s.that(s.o.Close(s.ctx) == nil, "close fails")
+		s.that(s.freed[d.allocation] == 1, "close has not swept it")
+	},
+	// The sweep stops at one domain while its user releases another, which the
+	// sweep has still before it (R10, R11).
+	"sweep from a snapshot taken before a release": func(s *stage) {
+		var first, second, third *Domain
+		h := s.submit(func() { first, second, third = s.domain(), s.domain(), s.domain() })
+		s.that(first.Release(s.ctx) == nil, "release") // flushed, and met by the sweep again
+		s.stop(fmt.Sprint("free ", third.allocation))
+		wait := s.start(func() error { return h.Wait(s.ctx) })
+		s.that(s.arrived[fmt.Sprint("free ", third.allocation)], "the sweep is not where it should be")
+		released := s.start(func() error { return second.Release(s.ctx) })
+		s.that(s.whole("the release", released) == nil, "the release fails")
+		s.goOn(fmt.Sprint("free ", third.allocation))
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		for _, d := range []*Domain{first, second, third} {
+			s.that(s.freed[d.allocation] == 1, "allocation %d reached the backend %d times", d.allocation, s.freed[d.allocation])
+			s.that(d.Freed(), "allocation %d is not freed", d.allocation)
+		}
+	},
+	// A second caller for one allocation waits for the first's outcome, and the
+	// domain is not freed meanwhile (R12, R13, R24).
+	"second caller during the first's backend call": func(s *stage) {
+		var d *Domain
+		h := s.submit(func() { d = s.domain() })
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		wait := s.start(func() error { return h.Wait(s.ctx) })
+		s.that(s.arrived[at], "the first caller is not where it should be")
+		second := s.start(func() error { return d.Release(s.ctx) })
+		ended, _ := second()
+		s.that(!ended, "the second caller came back while the first was still releasing")
+		s.that(!d.Freed(), "freed while the release is under way")
+		s.goOn(at)
+		s.that(s.whole("the first caller", wait) == nil, "the fence fails")
+		s.that(s.whole("the second caller", second) == nil, "the second caller is told otherwise")
+		s.that(d.Freed() && s.freed[d.allocation] == 1, "released %d times", s.freed[d.allocation])
+	},
+	// A failure is told to who comes later, and never tried again (R14).
+	"a failed release is told again": func(s *stage) {
+		var d *Domain
+		boom := errors.New("boom")
+		h := s.submit(func() { d = s.domain() })
+		s.fails[d.allocation] = boom
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		wait := s.start(func() error { return h.Wait(s.ctx) })
+		second := s.start(func() error { return d.Release(s.ctx) })
+		s.goOn(at)
+		s.that(s.whole("the fence", wait) == nil, "a failed release ends no run otherwise")
+		s.that(errors.Is(s.whole("the second caller", second), boom), "a failed release is not told to the second caller")
+		for range 2 {
+			err := d.Release(s.ctx)
+			s.that(errors.Is(err, ErrDomainRelease) && errors.Is(err, boom), "a failed release is told as %v", err)
+			s.that(!d.Freed(), "a failed release is reported as freed")
+		}
+		for range 2 {
+			s.that(errors.Is(s.o.Close(s.ctx), ErrResidue), "close says nothing of the residue")
+		}
+		s.that(s.freed[d.allocation] == 1, "a failed release was tried %d times", s.freed[d.allocation])
+		s.that(len(s.o.Residue()) == 1 && s.o.Residue()[0] == d.allocation, "the residue is %v", s.o.Residue())
+	},
+	// Releases of different allocations take turns (R22).
+	"one release at a time": func(s *stage) {
+		_, wait, d1 := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		_, wait, d2 := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		at := fmt.Sprint("free ", d1.allocation)
+		s.stop(at)
+		first := s.start(func() error { return d1.Release(s.ctx) })
+		second := s.start(func() error { return d2.Release(s.ctx) })
+		ended, _ := second()
+		s.that(!ended, "two releases at a time")
+		s.goOn(at)
+		s.that(s.whole("the first", first) == nil && s.whole("the second", second) == nil, "a release fails")
+		s.that(!s.overlap.Load(), "two releases at a time")
+	},
+	// A handle that outlives its run does nothing to who has the place now (R17).
+	"handle used after its run": func(s *stage) {
+		var old, now *Domain
+		h := s.submit(func() { old = s.domain() })
+		s.that(h.Wait(s.ctx) == nil, "the fence fails")
+		h2 := s.submit(func() { now = s.domain() })
+		s.that(old.ref.Slot == now.ref.Slot, "the place was not used again")
+		s.that(old.Release(s.ctx) == nil && old.Freed(), "an old handle has something to do")
+		s.that(!now.Freed() && s.o.in(now.ref) == "live", "an old handle released another's domain")
+		s.that(h.Wait(s.ctx) == nil && s.o.in(now.ref) == "live", "an old run's handle released another's domain")
+		s.that(h2.Wait(s.ctx) == nil, "the fence fails")
+	},
+	// Close waits for a release under way before it closes the worker (R15).
+	"close during release": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		released := s.start(func() error { return d.Release(s.ctx) })
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		ended, _ := closed()
+		s.that(!ended && s.closes == 0, "the worker was closed while it was releasing %v", s.during)
+		s.goOn(at)
+		s.that(s.whole("the release", released) == nil && s.whole("close", closed) == nil, "release or close fails")
+		s.that(len(s.during) == 0 && s.closes == 1 && s.freed[d.allocation] == 1, "closed %d times, while releasing %v", s.closes, s.during)
+	},
+	// Close waits for the build that is under way (R25).
+	"close during submit": func(s *stage) {
+		goOn := make(chan struct{})
+		submitted := s.start(func() error {
+			_, err := s.o.Submit(s.ctx, func(context.Context) error {
+				select {
+				case <-goOn:
+				case <-s.end:
+				}
+				_, err := s.o.AllocateDomain(s.ctx, 2)
+				return err
+			})
+			return err
+		})
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		ended, _ := closed()
+		s.that(!ended && s.closes == 0, "closed during a build")
+		refused := s.start(func() error { return dropped(s.o.Submit(s.ctx, func(context.Context) error { return nil })) })
+		s.that(errors.Is(s.whole("the other submit", refused), ErrOrchestratorClosed), "a run is admitted during close")
+		close(goOn)
+		s.that(s.whole("submit", submitted) == nil && s.whole("close", closed) == nil, "submit or close fails")
+		s.that(len(s.freed) == 1, "what the build made is not released")
+	},
+	// A close whose budget is spent lost nothing, touched no worker, and may be
+	// made again (R16).
+	"close with its budget spent": func(s *stage) {
+		var d *Domain
+		var job *Task
+		h := s.submit(func() {
+			d = s.domain()
+			job, _ = s.o.AddTask(s.ctx, "job")
+		})
+		s.o.config.Budget = 1000 // ns, of the bubble's clock
+		for range 2 {
+			s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+			s.that(s.closes == 0, "a teardown was attempted with a run accepted")
+			s.that(s.freed[d.allocation] == 0, "released ahead of its fence")
+		}
+		s.that(job.Done(s.ctx, nil) == nil, "the task cannot report")
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		other := s.start(func() error { return s.o.Close(s.ctx) })
+		s.that(s.whole("close", closed) == nil && s.whole("the other close", other) == nil, "closing again fails")
+		s.that(s.o.Close(s.ctx) == nil, "closing what is closed fails")
+		s.that(s.closes == 1, "the worker was closed %d times", s.closes)
+		s.that(h.Wait(s.ctx) == nil && d.Freed(), "the run is lost")
+	},
+	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
+	"submit while another builds": func(s *stage) {
+		s.stop("build")
+		var job *Task
+		first := s.start(func() error {
+			return dropped(s.o.Submit(s.ctx, func(context.Context) (err error) {
+				s.pass("build")
+				job, err = s.o.AddTask(s.ctx, "job")
+				return err
+			}))
+		})
+		builds := 0
+		second := s.start(func() error {
+			return dropped(s.o.Submit(s.ctx, func(context.Context) error { builds++; return nil }))
+		})
+		s.that(builds == 0, "two builds at a time")
+		s.goOn("build")
+		s.that(s.whole("the first", first) == nil && builds == 0, "built ahead of a run that is not over")
+		s.that(errors.Is(dropped(s.o.d.Fire(s.ctx, one(s.o.at.building), s.o.at.start)), ErrPriorRun), "the rules admit a run ahead of the fence of another")
+		s.that(job.Done(s.ctx, nil) == nil, "the task cannot report")
+		s.that(s.whole("the second", second) == nil && builds == 1, "the second was not built")
+	},
+	// The first error wins (R20).
+	"first error": func(s *stage) {
+		var a, b *Task
+		h := s.submit(func() { a, _ = s.o.AddTask(s.ctx, "a"); b, _ = s.o.AddTask(s.ctx, "b") })
+		w1 := s.start(func() error { return h.Wait(s.ctx) })
+		w2 := s.start(func() error { return h.Wait(s.ctx) })
+		s.that(b.Done(s.ctx, errors.New("of b")) == nil && a.Done(s.ctx, errors.New("of a")) == nil, "a task cannot report")
+		for _, w := range []func() (bool, error){w1, w2} {
+			var e *RunError
+			s.that(errors.As(s.whole("a waiter", w), &e) && e.Task == "b", "the run failed by %v", e)
+		}
+	},
+	// A task's end is no end of the run while others are pending (R2).
+	"fence with a task pending": func(s *stage) {
+		var d *Domain
+		var a, b *Task
+		h := s.submit(func() { d = s.domain(); a, _ = s.o.AddTask(s.ctx, "a"); b, _ = s.o.AddTask(s.ctx, "b") })
+		s.that(a.Done(s.ctx, nil) == nil, "a task cannot report")
+		s.that(errors.Is(dropped(s.o.d.Fire(s.ctx, h.ref, s.o.at.fence)), ErrTasksPending) && !d.Freed(), "fenced with a task pending")
+		s.that(b.Done(s.ctx, nil) == nil && h.Wait(s.ctx) == nil && d.Freed(), "the run does not end")
+	},
+	// Allocation outside of a build has no owner and is refused, after what does
+	// not depend on a run (R3).
+	"allocation outside of a build": func(s *stage) {
+		s.that(errors.Is(dropped(s.o.AllocateDomain(s.ctx, 0)), ErrDomainRanks), "the order of refusals")
+		s.that(errors.Is(dropped(s.o.AllocateDomain(s.ctx, 2)), ErrNotBuilding), "allocated with no run to free it")
+		s.that(errors.Is(dropped(s.o.Charge(s.ctx, Region, 1)), ErrNotBuilding), "charged to no run")
+	},
+}
+
+// in is the name of the state that an instance is in.
+func (o *Orchestrator) in(ref machine.Ref) (name string) {
+	o.d.View(func(w *machine.World) { name = w.StateName(ref) })
+	return name
+}
+
+// race plays one of the races by the rules that are given and returns what does not hold.
+func race(t *testing.T, rules *machine.Rules, of func(*stage)) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{
+			parked: map[string]chan struct{}{}, arrived: map[string]bool{}, end: make(chan struct{}),
+			freed: map[uint64]int{}, fails: map[uint64]error{}, under: map[uint64]bool{},
+		}
+		s.o, err = NewOrchestrator(OrchestratorConfig{Backend: s, Workers: []Closer{s}, Rules: rules})
+		require.NoError(t, err)
+		var cancel context.CancelFunc
+		s.ctx, cancel = context.WithCancel(t.Context())
+		defer func() {
+			cancel()
+			close(s.end)
+			if p := recover(); p != nil {
+				b, ok := p.(broken)
+				if !ok {
+					panic(p)
+				}
+				err = errors.New(string(b))
+			}
+		}()
+		of(s)
+	})
+	return err
+}
+
+func TestRaces(t *testing.T) {
+	for name, of := range races {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) { require.NoError(t, race(t, OrchestratorRules(), of)) })
+	}
+}
+
+// rowOf finds a row of mutable definitions.
+func rowOf(defs []*machine.Definition, name, id string) *machine.Row {
+	for _, d := range defs {
+		for i := range d.Rows {
+			if d.Name == name && d.Rows[i].ID == id {
+				return &d.Rows[i]
+			}
+		}
+	}
+	panic("no row " + name + "/" + id)
+}
+
+func viewOf(defs []*machine.Definition, name, view string) *machine.View {
+	for _, d := range defs {
+		for i := range d.Views {
+			if d.Name == name && d.Views[i].Name == view {
+				return &d.Views[i]
+			}
+		}
+	}
+	panic("no view " + name + "/" + view)
+}
+
+func definitionOf(defs []*machine.Definition, name string) *machine.Definition {
+	for _, d := range defs {
+		if d.Name == name {
+			return d
+		}
+	}
+	panic("no machine " + name)
+}
+
+// mutations break one property each, and name the race that notices.
+var mutations = map[string]struct {
+	race string
+	do   func(defs []*machine.Definition)
+}{
+	"the lock of release and retirement is gone": {"release preempted between check and append", func(d []*machine.Definition) {
+		r := rowOf(d, "domain", "release")
+		r.Command = "CloseWorkers()" // here another comes in
+		rowOf(d, "resources", "put-off").From += "|retiring|retired"
+	}},
+	"stragglers are not drained": {"release while its run retires", func(d []*machine.Definition) {
+		rowOf(d, "resources", "retire-stragglers").Then = []machine.Target{{When: "queued == 4096", To: "retiring", Emit: []string{"self.straggle()"}}, {To: "retired"}}
+	}},
+	"a late release is put off too": {"late release after the fence", func(d []*machine.Definition) {
+		rowOf(d, "domain", "release").Guard = "view.deferring || true"
+		rowOf(d, "domain", "release").Then[0].With = nil
+	}},
+	"a run is never seen to retire": {"late release after the fence", func(d []*machine.Definition) {
+		viewOf(d, "domain", "deferring").Expr += ` || owner.state == "retired" || owner.state == "free"`
+		rowOf(d, "domain", "release").Then[0].With = nil
+	}},
+	"a fence sweeps what is another's": {"fence of another run", func(d []*machine.Definition) {
+		viewOf(d, "resources", "straggler").Expr = `first(domain, state == "live")`
+		rowOf(d, "resources", "swept").Guard = "view.straggler == none"
+		rows := definitionOf(d, "resources")
+		rows.Rows = append(rows.Rows, machine.Row{ID: "sweep-any", From: "sweeping", Event: "sweep", Guard: "else", Then: []machine.Target{{Do: "domain = view.straggler", Emit: []string{"domain.free()", "self.sweep()"}}}})
+	}},
+	"no claim: what is freed is freed again": {"sweep from a snapshot taken before a release", func(d []*machine.Definition) {
+		*rowOf(d, "domain", "free-freed") = machine.Row{ID: "free-freed", From: "freed", Event: "free", Then: []machine.Target{{To: "freeing", With: []string{"free_lock.take()"}, Emit: []string{"self.execute()"}}}}
+	}},
+	"the second caller does not wait": {"second caller during the first's backend call", func(d []*machine.Definition) {
+		m := definitionOf(d, "domain")
+		m.Rows = append(m.Rows, machine.Row{ID: "release-at-it", From: "freeing▸execute", Event: "release", Then: []machine.Target{{}}})
+	}},
+	"freed before the release is executed": {"second caller during the first's backend call", func(d []*machine.Definition) {
+		rowOf(d, "domain", "free-live").Then[0].To = "freed"
+		rowOf(d, "domain", "execute").From = "freeing|freed"
+		rowOf(d, "domain", "execute").Then[0].To = ""
+	}},
+	"the outcome is success whatever came": {"a failed release is told again", func(d []*machine.Definition) {
+		rowOf(d, "domain", "execute").Then = []machine.Target{{To: "freed", With: []string{"free_lock.give()"}}}
+	}},
+	"a failure is tried again": {"a failed release is told again", func(d []*machine.Definition) {
+		rowOf(d, "domain", "release-failed").Then = []machine.Target{{To: "freeing", With: []string{"free_lock.take()"}, Emit: []string{"self.execute()"}}}
+	}},
+	"a failure is not told again": {"a failed release is told again", func(d []*machine.Definition) {
+		rowOf(d, "domain", "release-failed").Then = []machine.Target{{}}
+	}},
+	"close looks at no residue": {"a failed release is told again", func(d []*machine.Definition) {
+		viewOf(d, "ending", "residue").Expr = `any(domain, state == "unused" && state == "failed")`
+	}},
+	"there is no lock of releases": {"one release at a time", func(d []*machine.Definition) {
+		*rowOf(d, "free_lock", "take-held") = machine.Row{ID: "take-held", From: "held", Event: "take", Then: []machine.Target{{}}}
+		rowOf(d, "free_lock", "give").From = "open|held"
+	}},
+	"close does not wait for a release": {"close during release", func(d []*machine.Definition) {
+		viewOf(d, "ending", "domain").Expr = `first(domain, state == "live" || state == "queued")`
+	}},
+	"close does not sweep": {"fence of another run", func(d []*machine.Definition) {
+		viewOf(d, "ending", "domain").Expr = `first(domain, state == "queued" && state == "live")`
+	}},
+	"close does not wait for a build": {"close during submit", func(d []*machine.Definition) {
+		viewOf(d, "ending", "building").Expr = `orchestrator.building != none && orchestrator.state == "new"`
+		viewOf(d, "ending", "prior").Expr = `first(resources, state == "running")`
+	}},
+	"a close admits runs": {"close during submit", func(d []*machine.Definition) {
+		rowOf(d, "orchestrator", "check-over").From = "closed"
+		rowOf(d, "orchestrator", "check").From = "open|closing"
+		rowOf(d, "building", "start-closed").Guard = "view.new"
+		rowOf(d, "orchestrator", "build").From = "open|closing"
+		rowOf(d, "orchestrator", "build-second").From = "open|closing"
+	}},
+	"a spent budget goes on to the teardown": {"close with its budget spent", func(d []*machine.Definition) {
+		viewOf(d, "ending", "prior").Expr = `first(resources, state == "running" && pending == 0)`
+	}},
+	"a run is built ahead of the one before": {"submit while another builds", func(d []*machine.Definition) {
+		viewOf(d, "building", "prior").Expr = `any(resources, state == "building")`
+	}},
+	"the last error wins": {"first error", func(d []*machine.Definition) {
+		rowOf(d, "resources", "task-failed").Guard = "arg.failed"
+	}},
+	"a fence does not look at its tasks": {"fence with a task pending", func(d []*machine.Definition) {
+		rowOf(d, "resources", "fence-pending").Guard = "pending == 4096"
+	}},
+	"an allocation needs no run": {"allocation outside of a build", func(d []*machine.Definition) {
+		rowOf(d, "domain", "allocate-outside").Guard = "view.building == none && view.new"
+	}},
+	"no run is looked at ahead of the arguments": {"allocation outside of a build", func(d []*machine.Definition) {
+		rowOf(d, "domain", "allocate-empty").Guard, rowOf(d, "domain", "allocate-outside").Guard = "view.building == none", "arg.ranks == 0"
+		rowOf(d, "domain", "allocate-empty").Refuse, rowOf(d, "domain", "allocate-outside").Refuse = ErrNotBuilding, ErrDomainRanks
+	}},
+}
+
+// Every property has a race that notices when it is taken away.
+func TestMutationsAreNoticed(t *testing.T) {
+	for name, m := range mutations {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			defs := OrchestratorDefinitions()
+			m.do(defs)
+			rules, err := machine.Compile(defs...)
+			require.NoError(t, err)
+			err = race(t, rules, races[m.race])
+			require.Error(t, err, "%q notices nothing", m.race)
+			t.Log(err)
+		})
+	}
+}

@@ -65,8 +65,8 @@ func TestDatadriven(t *testing.T) {
 }
 
 var (
-	clause = regexp.MustCompile(`\bF([0-9]+)\b`)
-	topic  = regexp.MustCompile(`^(env|latch|launch|fence|waitref|run|device|registry|worker|packet|caller|join|region|outcome|health|recover)-[a-z-]+\.txt$`)
+	clause = regexp.MustCompile(`\b([FR])([0-9]+)\b`)
+	topic  = regexp.MustCompile(`^(env|latch|launch|fence|waitref|run|device|registry|worker|packet|caller|join|region|outcome|health|recover|orch)-[a-z-]+\.txt$`)
 )
 
 // TestHeaders: each file says at its top what it shows and which clauses it
@@ -83,9 +83,9 @@ func TestHeaders(t *testing.T) {
 		ids := clause.FindAllStringSubmatch(proves, -1)
 		require.NotEmpty(t, ids, "%s: which clauses does it prove?", file)
 		for _, id := range ids {
-			n, err := strconv.Atoi(id[1])
+			n, err := strconv.Atoi(id[2])
 			require.NoError(t, err)
-			require.True(t, n >= 1 && n <= 172, "%s: there is no %s", file, id[0])
+			require.True(t, n >= 1 && n <= map[string]int{"F": 172, "R": 26}[id[1]], "%s: there is no %s", file, id[0])
 		}
 	}
 }

@@ -36,6 +36,7 @@ type session struct {
 	lane     *lane          // the present one
 	alone    *alone         // the environment without a lane
 	pure     *machine.World // the world that is stepped by hand
+	below    *machine.Rules // the lane's, while it is an orchestrator's
 
 	holds   []*hold
 	running *operation

@@ -10,7 +10,7 @@ import (
 // TestCoverage holds docs/coverage.md to the tree and to the rules.
 func TestCoverage(t *testing.T) {
 	rows := map[[2]string]bool{}
-	for _, d := range states.Definitions() {
+	for _, d := range append(states.Definitions(), states.OrchestratorDefinitions()...) {
 		for _, r := range d.Rows {
 			rows[[2]string{d.Name, r.ID}] = true
 		}

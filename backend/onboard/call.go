@@ -12,7 +12,6 @@ import (
 	"unsafe"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 var _ backend.Backend = (*Device)(nil)
@@ -29,30 +28,30 @@ func (d *Device) gone(ctx context.Context) bool {
 // absent is the answer to a call that is not made.
 func (d *Device) absent() backend.Result {
 	if d.closed.Load() {
-		return backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}
+		return backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}
 	}
-	return backend.Result{Outcome: machine.Refused}
+	return backend.Result{Outcome: backend.Refused}
 }
 
 // stale is the answer to a handle that names nothing.
 func stale() backend.Result {
-	return backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}
+	return backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}
 }
 
 // reject is the answer to an argument that the device could not check, because
 // what it would get is an address. It is what the device answers to one that it
 // can.
 func reject() backend.Result {
-	return backend.Result{Outcome: machine.Failed, Code: backend.InvalidParam, LastError: backend.InvalidParam}
+	return backend.Result{Outcome: backend.Failed, Code: backend.InvalidParam, LastError: backend.InvalidParam}
 }
 
 func result(a *C.rf_answer) backend.Result {
 	r := backend.Result{Code: backend.Code(a.code), LastError: backend.Code(a.last)}
 	switch {
 	case a.attempted == 0:
-		r.Outcome = machine.Refused
+		r.Outcome = backend.Refused
 	case a.code != C.RF_OK:
-		r.Outcome = machine.Failed
+		r.Outcome = backend.Failed
 	}
 	return r
 }
@@ -61,15 +60,15 @@ func result(a *C.rf_answer) backend.Result {
 // success is the instant of acceptance.
 func queued(a *C.rf_answer) backend.Result {
 	r := result(a)
-	r.Accepted = r.Outcome == machine.OK
+	r.Accepted = r.Outcome == backend.OK
 	return r
 }
 
 // waited is the answer to a bounded wait.
 func waited(a *C.rf_answer, expired backend.Code) backend.Result {
 	r := result(a)
-	if r.Outcome == machine.Failed && r.Code == expired {
-		r.Outcome = machine.TimedOut
+	if r.Outcome == backend.Failed && r.Code == expired {
+		r.Outcome = backend.TimedOut
 	}
 	return r
 }

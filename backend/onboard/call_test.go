@@ -13,7 +13,6 @@ import (
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/onboard"
 	"github.com/runfence/runfence/backend/onboard/internal/standin"
-	"github.com/runfence/runfence/machine"
 )
 
 // run is a device with a run's streams, events and arguments.
@@ -86,11 +85,11 @@ func TestATimeoutOfZeroIsRejectedWhateverTheDeviceSays(t *testing.T) {
 	require.True(t, d.RecordEvent(ctx, b.coreE, b.coreS).Ok())
 	driver.Fail("aclrtSynchronizeEventWithTimeout", 1, standin.Before, int32(backend.EventSyncTimeout), 0)
 	r := d.WaitEvent(ctx, b.coreE, 0)
-	require.Equal(t, machine.Failed, r.Outcome)
+	require.Equal(t, backend.Failed, r.Outcome)
 	require.Equal(t, backend.InvalidParam, r.Code)
 	driver.Fail("aclrtSynchronizeStreamWithTimeout", 1, standin.Before, int32(backend.StreamSyncTimeout), 0)
 	r = d.SynchronizeStream(ctx, b.coreS, -time.Second)
-	require.Equal(t, machine.Failed, r.Outcome)
+	require.Equal(t, backend.Failed, r.Outcome)
 	require.Equal(t, backend.InvalidParam, r.Code)
 }
 
@@ -112,7 +111,7 @@ func TestWhatIsRejectedHere(t *testing.T) {
 		"no blocks":          d.Submit(ctx, b.coreS, backend.Launch{Class: backend.AICore, Kernel: k}),
 		"no kernel":          d.Submit(ctx, b.coreS, backend.Launch{Class: backend.AICore, Kernel: k + 1, Blocks: 1}),
 	} {
-		require.Equal(t, backend.Result{Outcome: machine.Failed, Code: backend.InvalidParam, LastError: backend.InvalidParam}, r, name)
+		require.Equal(t, backend.Result{Outcome: backend.Failed, Code: backend.InvalidParam, LastError: backend.InvalidParam}, r, name)
 	}
 	require.Equal(t, before, driver.Calls())
 }
@@ -126,14 +125,14 @@ func TestWhatIsATimeout(t *testing.T) {
 		call string
 		code backend.Code
 		do   func() backend.Result
-		want machine.Outcome
+		want backend.Outcome
 	}{
-		{"aclrtSynchronizeEventWithTimeout", backend.EventSyncTimeout, func() backend.Result { return d.WaitEvent(ctx, b.coreE, timeout) }, machine.TimedOut},
-		{"aclrtSynchronizeEventWithTimeout", backend.StreamSyncTimeout, func() backend.Result { return d.WaitEvent(ctx, b.coreE, timeout) }, machine.Failed},
-		{"aclrtSynchronizeStreamWithTimeout", backend.StreamSyncTimeout, func() backend.Result { return d.SynchronizeStream(ctx, b.coreS, timeout) }, machine.TimedOut},
-		{"aclrtSynchronizeStreamWithTimeout", backend.EventSyncTimeout, func() backend.Result { return d.SynchronizeStream(ctx, b.coreS, timeout) }, machine.Failed},
-		{"aclrtSynchronizeStreamWithTimeout", backend.AICPUTimeout, func() backend.Result { return d.SynchronizeStream(ctx, b.coreS, timeout) }, machine.Failed},
-		{"aclrtRecordEvent", backend.EventSyncTimeout, func() backend.Result { return d.RecordEvent(ctx, b.coreE, b.coreS) }, machine.Failed},
+		{"aclrtSynchronizeEventWithTimeout", backend.EventSyncTimeout, func() backend.Result { return d.WaitEvent(ctx, b.coreE, timeout) }, backend.TimedOut},
+		{"aclrtSynchronizeEventWithTimeout", backend.StreamSyncTimeout, func() backend.Result { return d.WaitEvent(ctx, b.coreE, timeout) }, backend.Failed},
+		{"aclrtSynchronizeStreamWithTimeout", backend.StreamSyncTimeout, func() backend.Result { return d.SynchronizeStream(ctx, b.coreS, timeout) }, backend.TimedOut},
+		{"aclrtSynchronizeStreamWithTimeout", backend.EventSyncTimeout, func() backend.Result { return d.SynchronizeStream(ctx, b.coreS, timeout) }, backend.Failed},
+		{"aclrtSynchronizeStreamWithTimeout", backend.AICPUTimeout, func() backend.Result { return d.SynchronizeStream(ctx, b.coreS, timeout) }, backend.Failed},
+		{"aclrtRecordEvent", backend.EventSyncTimeout, func() backend.Result { return d.RecordEvent(ctx, b.coreE, b.coreS) }, backend.Failed},
 	} {
 		driver.Fail(x.call, 1, standin.Before, int32(x.code), 0)
 		r := x.do()
@@ -159,7 +158,7 @@ func TestAResetEndsWaits(t *testing.T) {
 	require.True(t, confirmed)
 	require.True(t, r.Ok())
 	for range 2 {
-		require.Equal(t, backend.Result{Outcome: machine.Failed, Code: backend.TaskAbort, LastError: backend.TaskAbort}, <-answers)
+		require.Equal(t, backend.Result{Outcome: backend.Failed, Code: backend.TaskAbort, LastError: backend.TaskAbort}, <-answers)
 	}
 }
 
@@ -174,8 +173,8 @@ func TestADestroyThatFails(t *testing.T) {
 		"aclrtFree":          func() backend.Result { return d.Free(ctx, b.args) },
 	} {
 		driver.Fail(call, 1, standin.Before, int32(backend.DriverInternalError), 0)
-		require.Equal(t, machine.Failed, do().Outcome, call)
-		require.Equal(t, machine.OK, do().Outcome, call)
-		require.Equal(t, backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}, do(), call)
+		require.Equal(t, backend.Failed, do().Outcome, call)
+		require.Equal(t, backend.OK, do().Outcome, call)
+		require.Equal(t, backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}, do(), call)
 	}
 }

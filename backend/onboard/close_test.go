@@ -10,7 +10,6 @@ import (
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/onboard"
 	"github.com/runfence/runfence/backend/onboard/internal/standin"
-	"github.com/runfence/runfence/machine"
 )
 
 func TestCloseGivesEverythingBack(t *testing.T) {
@@ -64,7 +63,7 @@ func refusesEverything(t *testing.T, d *onboard.Device) {
 	t.Helper()
 	before := driver.Calls()
 	ctx := t.Context()
-	gone := backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}
+	gone := backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}
 	_, r := d.CreateStream(ctx)
 	require.Equal(t, gone, r)
 	_, r = d.CurrentContext(ctx)
@@ -110,7 +109,7 @@ func TestDetachFreesNothing(t *testing.T) {
 	d.Detach()
 	require.Equal(t, live, driver.Live())
 	refusesEverything(t, d)
-	require.Equal(t, backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}, d.Free(t.Context(), b.args))
+	require.Equal(t, backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}, d.Free(t.Context(), b.args))
 	again, err := onboard.Open(onboard.Config{Library: library})
 	require.NoError(t, err, "the process may open the device again")
 	require.NoError(t, again.Close())

@@ -13,7 +13,6 @@ import (
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/onboard"
 	"github.com/runfence/runfence/backend/onboard/internal/standin"
-	"github.com/runfence/runfence/machine"
 )
 
 // onThread runs f on a thread of its own, which ends with it.
@@ -146,7 +145,7 @@ func TestABorrowedContextIsNeverSet(t *testing.T) {
 				"record": d.RecordEvent(ctx, e, s), "write": d.Write(ctx, p, 0, []byte{1}), "read": d.Read(ctx, make([]byte, 1), p, 0),
 				"destroy": d.DestroyEvent(ctx, e), "free": d.Free(ctx, p), "destroy stream": d.DestroyStream(ctx, s),
 			} {
-				require.Equal(t, machine.Refused, r.Outcome, "%s under %v", name, code)
+				require.Equal(t, backend.Refused, r.Outcome, "%s under %v", name, code)
 				require.Equal(t, code, r.Code, name)
 				require.False(t, r.Accepted)
 			}
@@ -160,7 +159,7 @@ func TestABorrowedContextIsNeverSet(t *testing.T) {
 		}
 		confirmed, r := d.Reset(ctx)
 		require.False(t, confirmed)
-		require.Equal(t, backend.Result{Outcome: machine.Refused, Code: backend.FeatureNotSupported}, r, "never reset")
+		require.Equal(t, backend.Result{Outcome: backend.Refused, Code: backend.FeatureNotSupported}, r, "never reset")
 		require.True(t, d.DestroyEvent(ctx, e).Ok())
 		require.True(t, d.DestroyStream(ctx, s).Ok())
 		require.True(t, d.Free(ctx, p).Ok())

@@ -15,7 +15,7 @@
 // switched the context meanwhile.
 //
 // A borrowed context belongs to the host. It is compared and never set: a call
-// under another context is [machine.Refused] with [backend.ContextNull] or
+// under another context is [backend.Refused] with [backend.ContextNull] or
 // [backend.StreamContext] and touches nothing, and can be made again once the
 // host has restored its context. A host that lends a context must therefore
 // stay on the thread where it is current: runtime.LockOSThread.

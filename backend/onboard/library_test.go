@@ -14,7 +14,6 @@ import (
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/onboard"
 	"github.com/runfence/runfence/backend/onboard/internal/standin"
-	"github.com/runfence/runfence/machine"
 )
 
 // noVariables takes away what would tell where a library is.
@@ -156,7 +155,7 @@ func TestALibraryWithLess(t *testing.T) {
 	ctx := t.Context()
 	s, r := d.CreateStream(ctx)
 	require.True(t, r.Ok(), "by the older function")
-	unsupported := backend.Result{Outcome: machine.Refused, Code: backend.FeatureNotSupported}
+	unsupported := backend.Result{Outcome: backend.Refused, Code: backend.FeatureNotSupported}
 	_, r = d.StreamID(ctx, s)
 	require.Equal(t, unsupported, r)
 	_, r = d.CaptureStatus(ctx, s)
@@ -212,7 +211,7 @@ func TestStreamQueryOfTheOtherLibrary(t *testing.T) {
 
 	c.Fail("rtStreamQuery", 1, standin.Before, int32(backend.DriverInternalError), 0)
 	st, r = d.QueryStream(ctx, s)
-	require.Equal(t, machine.Failed, r.Outcome)
+	require.Equal(t, backend.Failed, r.Outcome)
 	require.Equal(t, backend.DriverInternalError, r.Code)
 	require.Equal(t, backend.NotReady, st)
 }
@@ -347,7 +346,7 @@ func TestAICPUKernelsAreFoundInEachWay(t *testing.T) {
 		require.True(t, d.Submit(ctx, p, backend.Launch{Class: backend.AICore, Kernel: ck, Blocks: 2}).Ok())
 		require.True(t, d.Submit(ctx, q, backend.Launch{Class: backend.AICPU, Kernel: k}).Ok())
 		require.True(t, d.SynchronizeStream(ctx, q, time.Second).Ok())
-		require.Equal(t, machine.Failed, d.Submit(ctx, q, backend.Launch{Class: backend.AICore, Kernel: k, Blocks: 1}).Outcome,
+		require.Equal(t, backend.Failed, d.Submit(ctx, q, backend.Launch{Class: backend.AICore, Kernel: k, Blocks: 1}).Outcome,
 			"a kernel has one class")
 	}
 }

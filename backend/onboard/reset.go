@@ -9,7 +9,6 @@ import (
 	"context"
 
 	"github.com/runfence/runfence/backend"
-	"github.com/runfence/runfence/machine"
 )
 
 // Reset implements [backend.Backend]. It is confirmed if the runtime says that
@@ -30,7 +29,7 @@ func (d *Device) Reset(ctx context.Context) (confirmed bool, r backend.Result) {
 		return false, d.absent()
 	}
 	if d.borrow {
-		return false, backend.Result{Outcome: machine.Refused, Code: backend.FeatureNotSupported}
+		return false, backend.Result{Outcome: backend.Refused, Code: backend.FeatureNotSupported}
 	}
 	a := C.rf_reset(d.c)
 	if r = result(&a); !r.Ok() {
@@ -46,7 +45,7 @@ func (d *Device) renew(r backend.Result) backend.Result {
 	if s := C.rf_reopen(d.c); s.code != C.RF_OK {
 		d.streams.empty()
 		d.memory.empty()
-		return backend.Result{Outcome: machine.Failed, Code: backend.Code(s.code), LastError: r.LastError}
+		return backend.Result{Outcome: backend.Failed, Code: backend.Code(s.code), LastError: r.LastError}
 	}
 	blame := func(a *C.rf_answer) bool {
 		now := result(a)
@@ -65,7 +64,7 @@ func (d *Device) renew(r backend.Result) backend.Result {
 			if c, ok := err.(*CallError); ok {
 				code = c.Code
 			}
-			r = backend.Result{Outcome: machine.Failed, Code: code, LastError: r.LastError}
+			r = backend.Result{Outcome: backend.Failed, Code: code, LastError: r.LastError}
 		}
 		d.kernels[i].handle = h
 	}

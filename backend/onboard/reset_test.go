@@ -10,7 +10,6 @@ import (
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/onboard"
 	"github.com/runfence/runfence/backend/onboard/internal/standin"
-	"github.com/runfence/runfence/machine"
 )
 
 // A reset takes everything from the device. What the handles name afterwards is
@@ -29,7 +28,7 @@ func TestAfterAReset(t *testing.T) {
 	confirmed, r := d.Reset(ctx)
 	require.True(t, confirmed)
 	require.True(t, r.Ok())
-	gone := backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}
+	gone := backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}
 	require.Equal(t, gone, d.RecordEvent(ctx, b.cpuE, b.cpuS), "no event outlives it")
 	got := make([]byte, 64)
 	require.True(t, d.Read(ctx, got, p, 0).Ok())
@@ -54,7 +53,7 @@ func TestAfterAReset(t *testing.T) {
 // The reset is a proof even if what comes after it fails; what could not be
 // made anew names nothing.
 func TestAResetThatIsConfirmedAndNotRecovered(t *testing.T) {
-	gone := backend.Result{Outcome: machine.Refused, Code: backend.InvalidHandle}
+	gone := backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}
 	for call, check := range map[string]func(t *testing.T, d *onboard.Device, b *bench){
 		"aclrtSetDevice": func(t *testing.T, d *onboard.Device, b *bench) {
 			require.Equal(t, gone, d.Free(t.Context(), b.args))
@@ -66,7 +65,7 @@ func TestAResetThatIsConfirmedAndNotRecovered(t *testing.T) {
 		"aclrtBinaryLoadFromFile": func(t *testing.T, d *onboard.Device, b *bench) {
 			require.True(t, d.Free(t.Context(), b.args).Ok())
 			r := d.Submit(t.Context(), b.coreS, backend.Launch{Class: backend.AICore, Kernel: 1, Blocks: 1})
-			require.Equal(t, machine.Failed, r.Outcome, "the kernel is not there")
+			require.Equal(t, backend.Failed, r.Outcome, "the kernel is not there")
 			require.False(t, r.Accepted)
 		},
 		"aclrtCreateStreamWithConfig": func(t *testing.T, d *onboard.Device, b *bench) {
@@ -87,7 +86,7 @@ func TestAResetThatIsConfirmedAndNotRecovered(t *testing.T) {
 			driver.Fail(call, 1, standin.Before, int32(backend.DriverInternalError), 0)
 			confirmed, r := d.Reset(t.Context())
 			require.True(t, confirmed, "the old work is over all the same")
-			require.Equal(t, machine.Failed, r.Outcome)
+			require.Equal(t, backend.Failed, r.Outcome)
 			require.Equal(t, backend.DriverInternalError, r.Code)
 			check(t, d, b)
 		})

@@ -48,5 +48,6 @@ func BenchmarkRunPlain(b *testing.B) {
 		{Class: backend.AICPU, Duration: 50 * time.Microsecond},
 	}, false)
 }
+
 func BenchmarkRunCertified(b *testing.B) { benchLane(b, Work{Core: 1, CPU: 2}, reporting(0), false) }
 func BenchmarkRunCaller(b *testing.B)    { benchLane(b, Work{Core: 1, CPU: 2}, reporting(0), true) }

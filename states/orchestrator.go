@@ -113,7 +113,7 @@ type orchestratorDirectory struct {
 	retired, freed, gone                                          machine.StateID
 }
 
-// ErrNilResourceBackend: an OrchestratorConfig without a Backend.
+// ErrNilResourceBackend is for an OrchestratorConfig without a Backend.
 var ErrNilResourceBackend = errors.New("states: nil resource backend")
 
 // NewOrchestrator makes an orchestrator that takes runs. Errors:

@@ -22,6 +22,7 @@ func closing() *machine.Definition {
 		Views: []machine.View{
 			{Name: "a_fence", Expr: `first(fence, state == "bare" || state == "idle")`},
 			{Name: "held", Expr: `any(fence, state == "armed" || core_refs != 0 || cpu_refs != 0)`},
+			{Name: "registering", Expr: `registry.state != "open" && registry.state != "finalized"`, Doc: "A callable is being put on the device, or taken off it."},
 			{Name: "process", Expr: "environment.process"},
 			{Name: "absent", Expr: `environment.state == "absent"`},
 			{Name: "over", Expr: `environment.state == "torn down" || environment.state == "detached"`},
@@ -71,6 +72,7 @@ func closing() *machine.Definition {
 				ID: "claimed", From: "claiming", Event: "claimed", Guard: "view.claimed",
 				Then: []machine.Target{{To: "releasing", Emit: []string{"self.let_go()"}}},
 			},
+			{ID: "let-go-amid", From: "releasing", Event: "let_go", Guard: "view.registering", Defer: true, Source: "F88", Doc: "A registration that is under way is let finish: what it put on the device is freed with the slots."},
 			{
 				ID: "let-go", From: "releasing", Event: "let_go", Guard: "!view.held && view.a_fence != none", Source: "F121, F139",
 				Doc:  "One fence after the other: each refuses for itself.",

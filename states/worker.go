@@ -3,6 +3,7 @@ package states
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -84,10 +85,15 @@ func NewChipWorker(c WorkerConfig) (*ChipWorker, error) {
 // back and Init may be tried again; if giving back fails too, cleanup is owed
 // and Init refuses (F64). A worker that was closed does not initialise again (F93).
 //
-// Errors: those of [Lane.Open]; [ErrModeLatched]; [ErrPhase].
+// Errors: those of [Lane.Open]; [ErrModeLatched]; [ErrPhase]; [ErrFinalized].
 func (w *ChipWorker) Init(ctx context.Context) error {
 	if err := w.admit(); err != nil {
 		return err
+	}
+	// Before the latch is asked: it would permit a PROGRAM handle that was
+	// released to initialise again, and that permission is not to be used up.
+	if w.tornDown() {
+		return ErrFinalized
 	}
 	if err := w.mode.Claim(w.config.Mode); err != nil {
 		return err
@@ -113,14 +119,29 @@ func (w *ChipWorker) Init(ctx context.Context) error {
 // with [machine.ErrReentrant].
 // Errors: those of [Lane.Close].
 func (w *ChipWorker) Close(ctx context.Context) error {
-	if err := w.Lane.Close(ctx); err != nil {
-		return err
-	}
 	m := w.at.registry
+	if err := w.Lane.Close(ctx); err != nil {
+		var registry string
+		w.d.View(func(world *machine.World) { registry = world.StateName(w.one(m)) })
+		if !errors.Is(err, ErrFinalized) || !w.tornDown() || registry == "finalized" {
+			return err
+		}
+		// An earlier close tore down and was cut short of the rest.
+	}
 	if _, err := w.d.Fire(ctx, w.one(m), m.MustEvent("finalize")); err != nil {
 		return err
 	}
+	// What initialisation left half made is paid off by now, and the latch never
+	// counted it as initialised.
+	if st, err := w.mode.State(); err != nil || st.Phase != Initialised {
+		return err
+	}
 	return w.mode.Finalise(true)
+}
+
+func (w *ChipWorker) tornDown() (yes bool) {
+	w.d.View(func(world *machine.World) { yes = world.StateName(w.one(w.at.environment)) == "torn down" })
+	return yes
 }
 
 // NoCallable is the id that a failed registration answers with.
@@ -249,8 +270,8 @@ func (w *ChipWorker) Unregister(ctx context.Context, c Callable) error {
 	return nil
 }
 
-// Live reports whether the callable is registered under this occupancy. It
-// allocates nothing.
+// Live reports whether the callable is registered under this occupancy: of a
+// worker that was closed or detached, none is. It allocates nothing.
 func (w *ChipWorker) Live(c Callable) bool {
 	if c.ID < 0 || c.ID >= MaxCallables || c.Occupancy == 0 || w.admit() != nil {
 		return false
@@ -259,5 +280,6 @@ func (w *ChipWorker) Live(c Callable) bool {
 	ref := machine.Ref{Machine: t.ID(), Slot: uint16(c.ID)}
 	st, _, _ := w.d.State(ref)
 	v, _ := w.d.Fact(ref, w.at.occupancy)
-	return v == c.Occupancy && st == w.at.registered
+	env, _, _ := w.d.State(w.one(w.at.environment))
+	return v == c.Occupancy && st == w.at.registered && env == w.at.live
 }

@@ -258,8 +258,6 @@ API void standin_deadlock(char *out, size_t size)
 }
 
 int aclrtQueryEventStatus(handle h, uint32_t *status);
-int aclrtRecordEvent(handle event, handle stream);
-int aclrtGetCurrentContext(handle *context);
 
 // What n bare queries of an event take, in nanoseconds of the machine.
 API int64_t standin_bare_queries(handle event, int64_t n)
@@ -269,17 +267,6 @@ API int64_t standin_bare_queries(handle event, int64_t n)
 	clock_gettime(CLOCK_MONOTONIC, &a);
 	for (int64_t i = 0; i < n; i++)
 		aclrtQueryEventStatus(event, &status);
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	return (b.tv_sec - a.tv_sec) * 1000000000 + (b.tv_nsec - a.tv_nsec);
-}
-
-// The same, of records.
-API int64_t standin_bare_records(handle event, handle stream, int64_t n)
-{
-	struct timespec a, b;
-	clock_gettime(CLOCK_MONOTONIC, &a);
-	for (int64_t i = 0; i < n; i++)
-		aclrtRecordEvent(event, stream);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	return (b.tv_sec - a.tv_sec) * 1000000000 + (b.tv_nsec - a.tv_nsec);
 }

@@ -18,9 +18,13 @@ func submit() *machine.Definition {
 		{Name: "home", Type: "ref fence", Doc: "Of this slot."},
 	}
 	const keep = "process = arg.process; pred = arg.pred; pred_fence = arg.pred_fence; pred_drain = arg.pred_drain; home = arg.home"
-	launch := machine.Target{To: "launching", Emit: []string{"launch.start(process, view.run_epoch, view.generation, view.dispatch, view.permit)", "self.launched()"}}
+	// Only a launch that was joined can decline: one that is refused by itself is
+	// not tried again, or the two would go round in a circle.
+	const declined = "joined && view.unjoined && view.prepared && view.unlaunched"
+	launch := machine.Target{To: "launching", Do: "joined = false", Emit: []string{"launch.start(process, view.run_epoch, view.generation, view.dispatch, view.permit)", "self.launched()"}}
 	first := machine.Target{To: "draining", Emit: []string{"pred_drain.start(process, view.pred_epoch, view.pred_generation, view.pred_dispatch)", "self.drained()"}}
 	joined := launch
+	joined.Do = "joined = true"
 	joined.With = []string{"join.plan(pred_fence, view.pred_epoch, view.pred_generation, view.pred_dispatch, view.pred_arming, home)"}
 	enqueue := func(id, from, event, source string) []machine.Row {
 		return []machine.Row{
@@ -50,10 +54,10 @@ func submit() *machine.Definition {
 	rows = append(rows,
 		machine.Row{ID: "launched", From: "launching", Event: "launched", Guard: "view.launched", Source: "F42", Then: []machine.Target{{To: "ready", Return: "view.arming"}}},
 		machine.Row{
-			ID: "declined", From: "launching", Event: "launched", Guard: "view.prepared && view.unlaunched && view.under_way", Source: "F43, F46",
+			ID: "declined", From: "launching", Event: "launched", Guard: declined + " && view.under_way", Source: "F43, F46",
 			Doc: "The join was declined with nothing enqueued: the predecessor is drained, then the run is launched by itself.", Then: []machine.Target{first},
 		},
-		machine.Row{ID: "declined-alone", From: "launching", Event: "launched", Guard: "view.prepared && view.unlaunched", Source: "F43, F46", Then: []machine.Target{launch}},
+		machine.Row{ID: "declined-alone", From: "launching", Event: "launched", Guard: declined, Source: "F43, F46", Then: []machine.Target{launch}},
 		machine.Row{
 			ID: "not-started", From: "launching", Event: "launched", Guard: "view.not_started", Source: "F71, F73, F159",
 			Doc:  "Nothing was submitted: the run is given up, and the launch's own error is what is told.",
@@ -83,6 +87,7 @@ func submit() *machine.Definition {
 			{Name: "process", Type: "id process"},
 			{Name: "rc", Type: "code", Doc: "The launch's own return code."},
 			{Name: "work", Type: "id work", Doc: "What was submitted."},
+			{Name: "joined", Type: "bool", Doc: "The launch was planned behind a predecessor."},
 		}, args[0], args[2], args[3], args[4], args[5]),
 		Views: []machine.View{
 			{Name: "process", Expr: "lane.process"},
@@ -92,6 +97,7 @@ func submit() *machine.Definition {
 			{Name: "not_started", Expr: `run.state == "not started"`},
 			{Name: "gone", Expr: `run.state == "finalized"`},
 			{Name: "unlaunched", Expr: `launch.state == "not started"`},
+			{Name: "unjoined", Expr: `join.state == "apart"`, Doc: "No join is planned any more."},
 			{Name: "rc", Expr: "run.rc"},
 			{Name: "run_epoch", Expr: "run.run_epoch"},
 			{Name: "generation", Expr: "run.generation"},

@@ -11,6 +11,8 @@ in-each-module = for m in $(MODULES); do (cd $$m && echo "== $$m: $(1)" && $(1))
 # How long to fuzz each target. A count, not a duration: Go 1.26 now and then
 # reports the end of a duration as a failure of the target.
 FUZZTIME ?= 20000x
+# How many operations the soak makes.
+N ?= 1000000
 # Which benchmarks to run.
 BENCH ?= .
 # The version that the next release will bear, set when it may break the API: a
@@ -20,7 +22,7 @@ NEXT :=
 TOOLS := bin/staticcheck bin/gofumpt bin/apiguard
 
 .NOTPARALLEL:
-.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore docs docs-check fuzz api check
+.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore docs docs-check fuzz soak api check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +81,9 @@ docs-check: ## fail if the generated parts of docs/ are out of date
 
 fuzz: ## fuzz every target for a short while (FUZZTIME=20000x, or a duration)
 	@FUZZTIME=$(FUZZTIME) bash tools/fuzz.sh
+
+soak: ## many goroutines at an orchestrator on a device with faults (N=1000000 operations, ten minutes at most)
+	go test -race ./invariants -run '^TestResourcesSoak$$' -v -timeout 20m -soak.n=$(N)
 
 api: bin/apiguard ## fail if the public API breaks what the last release promised
 	bin/apiguard -next '$(NEXT)' .

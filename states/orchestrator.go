@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runfence/runfence/machine"
@@ -87,8 +88,10 @@ type Orchestrator struct {
 	submitting, closing turn
 	graph               func(ctx context.Context) error // of the submission that has its turn
 
-	// recycling is held while places are made free, which close must not meet.
-	recycling sync.Mutex
+	// recycling is held while places are made free, which close must not meet;
+	// stale says that there may be some since.
+	recycling turn
+	stale     atomic.Bool
 
 	mu       sync.Mutex
 	handles  map[machine.Ref]*RunHandle
@@ -135,7 +138,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 		c.Bound = 30 * time.Second
 	}
 	o := &Orchestrator{
-		config: c, submitting: make(turn, 1), closing: make(turn, 1),
+		config: c, submitting: make(turn, 1), closing: make(turn, 1), recycling: make(turn, 1),
 		handles: map[machine.Ref]*RunHandle{}, tasks: map[machine.Ref]*Task{}, objects: map[object]machine.Ref{},
 		failures: map[uint64]error{}, free: map[machine.MachineID][]machine.Ref{},
 		places: map[machine.MachineID]int{},
@@ -216,7 +219,7 @@ func (o *Orchestrator) Submit(ctx context.Context, build func(ctx context.Contex
 		return nil, err
 	}
 	defer o.submitting.give()
-	for {
+	for full := false; ; {
 		if err := o.drain(ctx); err != nil {
 			return nil, err
 		}
@@ -239,6 +242,16 @@ func (o *Orchestrator) Submit(ctx context.Context, build func(ctx context.Contex
 		o.graph = nil
 		if errors.Is(err, ErrPriorRun) {
 			continue // it came out of nowhere: it is drained too
+		}
+		if errors.Is(err, ErrTooManyRuns) && !full {
+			// Every run is over, so somebody is just making their places free.
+			full = true
+			if err := o.recycling.take(ctx, o.config.Bound); err != nil {
+				return nil, err
+			}
+			o.recycleNow()
+			o.recycling.give()
+			continue
 		}
 		if h != nil && err != nil {
 			h.build = failure
@@ -303,8 +316,10 @@ func (o *Orchestrator) Close(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
 	}
 	defer o.closing.give()
-	o.recycling.Lock()
-	defer o.recycling.Unlock()
+	if err := o.recycling.take(ctx, o.config.Bound); err != nil {
+		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
+	}
+	defer o.recycling.give()
 	_, err := o.d.Fire(ctx, one(o.at.ending), o.at.ending.MustEvent("start"))
 	if errors.Is(err, machine.ErrBusy) {
 		return fmt.Errorf("%w: %w", ErrCloseBudget, err)

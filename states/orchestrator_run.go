@@ -117,10 +117,20 @@ func (o *Orchestrator) ended(h *RunHandle, err error) error {
 // any more: runs whose handles keep the outcome, their objects and tasks, and
 // domains that are freed and whose run has retired.
 func (o *Orchestrator) recycle() {
-	if !o.recycling.TryLock() {
-		return // a close, or somebody who does it already
+	for o.stale.Store(true); o.stale.Load(); {
+		select {
+		case o.recycling <- struct{}{}:
+			o.recycleNow()
+			o.recycling.give()
+		default:
+			return // a close, or somebody who does it already, and looks again after
+		}
 	}
-	defer o.recycling.Unlock()
+}
+
+// recycleNow is recycle for a caller whose turn it is.
+func (o *Orchestrator) recycleNow() {
+	o.stale.Store(false)
 	o.mu.Lock()
 	var runs []machine.Ref
 	for ref, h := range o.handles {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,9 +109,9 @@ func TestWorkerInitialisesOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, w.Init(ctx), ErrInitialisation)
 		require.NoError(t, w.Init(ctx))
-		require.Error(t, w.Init(ctx))
+		require.ErrorIs(t, w.Init(ctx), ErrPhase)
 		require.NoError(t, w.Close(ctx))
-		require.Error(t, w.Init(ctx))
+		require.ErrorIs(t, w.Init(ctx), ErrFinalized)
 		require.ErrorIs(t, second(w.Prepare(ctx, work)), ErrAdmissionClosed)
 		require.Equal(t, mode, latchState(t, w.mode).Mode, "the claim stands (F92)")
 	}
@@ -132,12 +133,14 @@ func TestMissingEntryTakesAwayAutomaticIDs(t *testing.T) {
 
 // Equal images have ids of their own and one copy, which goes with the last (F84, F85).
 func TestEqualImagesAreUploadedOnce(t *testing.T) {
-	_, w, b := meddled(t, WorkerConfig{})
+	f, w, b := meddled(t, WorkerConfig{})
 	one, err := w.Register(ctx, []byte("image"))
 	require.NoError(t, err)
 	require.Equal(t, 1, b.live)
+	calls := f.calls()
 	two, err := w.Register(ctx, []byte("image"))
 	require.NoError(t, err)
+	require.Equal(t, []sim.OpKind{sim.OpCurrentContext}, *calls)
 	require.NotEqual(t, one.ID, two.ID)
 	require.Equal(t, 1, b.live)
 	require.NoError(t, w.Unregister(ctx, one))
@@ -183,19 +186,55 @@ func TestFailedRemovalStaysRegistered(t *testing.T) {
 	}
 }
 
-// A registration that meets another one waits for its end: a scan and an
-// explicit claim of one place cannot both have it (F88).
+// Whoever meets a registration waits for its end, here in vain: a scan and an
+// explicit claim of one place cannot both have it, and no table is cleared
+// under a registration (F88).
 func TestRegistrationsTakeTurns(t *testing.T) {
-	_, w, b := meddled(t, WorkerConfig{})
-	rival := make(chan error)
+	f, w, b := meddled(t, WorkerConfig{Config: Config{Bound: time.Nanosecond}})
 	b.write = func(context.Context) {
-		go func() { rival <- second(w.RegisterAt(ctx, 0, []byte("other"))) }()
+		past := context.Background()
+		require.ErrorIs(t, second(w.RegisterAt(past, 0, []byte("other"))), machine.ErrBusy)
+		require.ErrorIs(t, second(w.Register(past, []byte("other"))), machine.ErrBusy)
+		require.ErrorIs(t, w.Unregister(past, Callable{ID: 0, Occupancy: 1}), machine.ErrBusy)
+		require.ErrorIs(t, f.fire("registry", 0, "finalize"), machine.ErrBusy)
 	}
 	c, err := w.Register(ctx, []byte("image"))
 	require.NoError(t, err)
-	require.Equal(t, 0, c.ID)
-	require.ErrorIs(t, <-rival, ErrInvalidArgument)
 	require.True(t, w.Live(c))
+	require.ErrorIs(t, second(w.RegisterAt(ctx, c.ID, []byte("other"))), ErrInvalidArgument)
+
+	// Between its steps too.
+	s := f.stepping()
+	process := s.fact("environment", "process")
+	s.issue("registry", "register", process, 1, 1)
+	s.settle("registry", s.context())
+	require.Equal(t, "claiming", s.state("registry"))
+	m := s.rules.Machine("registry")
+	for event, args := range map[string][]uint64{"register": {process, 1, 1}, "register_at": {process, 1, 0}, "unregister": {process, 0, 1}, "finalize": nil} {
+		require.Equal(t, machine.Deferred, s.w.Clone().Issue(s.ref("registry"), m.MustEvent(event), args...).Status, event)
+	}
+}
+
+// A close that is claimed, or a lane that is given up, between the check of the
+// context and the claim of an id: no id is taken (F63, F66).
+func TestNoIDIsTakenAfterTheEnd(t *testing.T) {
+	for _, event := range []string{"register", "register_at"} {
+		f, w, _ := meddled(t, WorkerConfig{})
+		_, err := w.Register(ctx, []byte("image"))
+		require.NoError(t, err)
+		s := f.stepping()
+		args := []uint64{s.fact("environment", "process"), 1, 1}
+		if event == "register_at" {
+			args[2] = s.w.Ref(s.rules.Machine("callable").ID(), 3).Pack()
+		}
+		s.issue("registry", event, args...)
+		s.settle("registry", s.context())
+		s.fire("environment", "detach", args[0])
+		s.next("registry")
+		require.Equal(t, "open", s.state("registry"))
+		require.Equal(t, "free", s.w.StateName(s.w.Ref(s.rules.Machine("callable").ID(), 3)))
+		require.Equal(t, "free", s.w.StateName(s.w.Ref(s.rules.Machine("callable").ID(), 1)))
+	}
 }
 
 // Under another context nothing is taken and nothing is called (F156).
@@ -217,13 +256,15 @@ func TestRegistryChecksTheContextFirst(t *testing.T) {
 // After a claimed close, and after giving up, nobody registers (F63, F66); the
 // images go with the teardown (F121).
 func TestRegistryEndsWithTheLane(t *testing.T) {
-	_, w, b := meddled(t, WorkerConfig{}, "DestroyStream#1 fail-before")
+	f, w, b := meddled(t, WorkerConfig{}, "DestroyStream#1 fail-before")
 	c, err := w.Register(ctx, []byte("image"))
 	require.NoError(t, err)
 	require.ErrorIs(t, w.Close(ctx), ErrTeardown)
+	calls := f.calls()
 	require.ErrorIs(t, second(w.Register(ctx, []byte("b"))), ErrInvalidState)
 	require.ErrorIs(t, second(w.RegisterAt(ctx, 3, []byte("b"))), ErrInvalidState)
 	require.ErrorIs(t, w.Unregister(ctx, c), ErrInvalidState)
+	require.Empty(t, *calls)
 	require.NoError(t, w.Close(ctx))
 	require.Zero(t, b.live)
 	require.ErrorIs(t, second(w.Register(ctx, []byte("b"))), ErrFinalized)
@@ -516,6 +557,25 @@ func TestBufferSource(t *testing.T) {
 	require.ErrorAs(t, second(source.Wrap(span)), &e, "the environment is gone")
 	require.ErrorAs(t, source.Validate(buffer), &e)
 	require.ErrorAs(t, second(source.Attach(ctx, buffer)), &e)
+}
+
+// A source outlives the environment it captured no more than a buffer does,
+// although an environment is there again.
+func TestBufferSourceOfAnEarlierEnvironment(t *testing.T) {
+	e := scripted(t, func(string) machine.Result { return machine.Result{Value: 9} })
+	require.NoError(t, e.Create(ctx, 0))
+	old, err := NewBufferSource(&e.EnvironmentView)
+	require.NoError(t, err)
+	require.NoError(t, e.Rollback(ctx))
+	require.NoError(t, e.Create(ctx, 0))
+	now, err := NewBufferSource(&e.EnvironmentView)
+	require.NoError(t, err)
+	buffer, err := now.Wrap(backend.Span{})
+	require.NoError(t, err)
+	require.NoError(t, now.Validate(buffer))
+	var s *SourceError
+	require.ErrorAs(t, old.Validate(buffer), &s)
+	require.ErrorAs(t, second(old.Wrap(backend.Span{})), &s)
 }
 
 // An invocation goes from checked to stored to lent and back; the view is

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -32,11 +32,10 @@ const (
 // two goroutines that use one token, or a token and what it was moved to, one
 // wins and the other gets [ErrTokenEmpty]. [Lane.Reserve] makes it.
 type WaitRef struct {
-	l   *Lane // never changes, so that a foreign process is refused before mu is taken
+	l   *Lane
 	ref machine.Ref
 
-	mu    sync.Mutex
-	empty bool
+	empty atomic.Bool
 }
 
 // Reserve counts a wait, before it is queued, of a stream of the slot that by
@@ -88,32 +87,32 @@ func (t *WaitRef) Move() (*WaitRef, error) {
 	if err := t.l.admit(); err != nil {
 		return nil, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.empty {
+	if t.empty.Swap(true) {
 		return nil, ErrTokenEmpty
 	}
-	t.empty = true
 	return &WaitRef{l: t.l, ref: t.ref}, nil
 }
 
-// fire sends the token an event. If the token is spent by it, the slot is
-// free for another.
+// fire sends the token an event. If the token is spent, its slot is free for
+// another. No lock of its own is held: users of one token take turns as those
+// of a run do, and whoever comes after it was spent finds another occupancy.
 func (t *WaitRef) fire(ctx context.Context, event string, args ...uint64) error {
 	if err := t.l.admit(); err != nil {
 		return err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.empty {
+	if t.empty.Load() {
 		return ErrTokenEmpty
 	}
 	reply, err := t.l.d.Fire(ctx, t.ref, t.l.at.token.MustEvent(event), args...)
+	if errors.Is(err, machine.ErrStale) {
+		t.empty.Store(true)
+		return ErrTokenEmpty
+	}
 	if t.l.at.token.StateName(reply.State) == "spent" {
-		if derr := t.l.d.Drop(t.ref); derr != nil && err == nil {
+		t.empty.Store(true)
+		if derr := t.l.d.Drop(t.ref); derr != nil && !errors.Is(derr, machine.ErrStale) && err == nil {
 			err = derr
 		}
-		t.empty = true
 	}
 	return err
 }

@@ -515,6 +515,26 @@ func TestDisagreementIsReported(t *testing.T) {
 	require.ErrorIs(t, second(r.Report()), ErrForeignProcess)
 }
 
+// A successor is queued behind a run by waits, on streams of its own slot: the
+// pair that is synchronised for a run carries no fault of the run behind it (F151).
+func TestSuccessorsFaultIsItsOwn(t *testing.T) {
+	for _, fault := range []string{"SubmitAICPU#1 kernel-fatal", "SubmitAICore#1 kernel-fatal"} {
+		f, first, next, err := pair(t, fault)
+		require.NoError(t, err)
+		require.NotEqual(t, f.lane.dev.slots[0].cpu, f.lane.dev.slots[1].cpu)
+		for f.dev.AdvanceToNext() { // both are over, and the successor's stream is in error
+		}
+		calls := f.calls()
+		require.NoError(t, first.Wait(ctx))
+		require.Contains(t, *calls, sim.OpSynchronizeStream)
+		got, err := first.Report()
+		require.NoError(t, err)
+		require.Equal(t, Report{}, got)
+		require.ErrorIs(t, next.Wait(ctx), ErrRunFailed)
+		f.ends(next, first)
+	}
+}
+
 // A buffer is compared with the environment when it is wrapped, when it is
 // validated and when it is attached (F57).
 func TestBufferSource(t *testing.T) {

@@ -146,8 +146,8 @@ type Notice struct {
 // A handle that names nothing is Refused with [InvalidHandle]; an argument that
 // the device rejects is Failed, as a call that was made. A caller whose ctx is
 // done is Refused with no code. Without the device's context current, every
-// call but CurrentContext, Notices and Reset is Failed with [ContextNull], or
-// with [StreamContext] under another context, and has no effect.
+// call but CurrentContext, Notices and Reset is Failed or Refused, with
+// [ContextNull], or with [StreamContext] under another context, and has no effect.
 //
 // Unless an implementation says otherwise it is not safe for concurrent use.
 type Backend interface {

@@ -478,6 +478,26 @@ func TestDescriptorSourceIsASnapshot(t *testing.T) {
 	require.NoError(t, r.Finalize(ctx))
 }
 
+// The pinned source of a publication whose enqueue failed is live until the run
+// retires, and nothing is freed meanwhile (F6); the next run stages a marker anew (F7).
+func TestPinnedSourceOutlivesAFailedEnqueue(t *testing.T) {
+	for _, how := range []string{"fail-before", "fail-after"} {
+		f := opened(t, "CopyAsync#1 "+how)
+		r := f.prepare()
+		calls := f.calls()
+		require.ErrorIs(t, second(r.Launch(ctx)), ErrPartial)
+		require.NotContains(t, *calls, sim.OpSubmitAICore, "no kernel follows (F8)")
+		require.Equal(t, [2]string{"untrusted", "true"}, [2]string{f.state("region", 0), f.fact("region", 0, "source")}, how)
+		require.ErrorIs(t, r.Wait(ctx), ErrPartial)
+		require.Equal(t, "true", f.fact("region", 0, "source"))
+		require.NoError(t, r.Finalize(ctx))
+		require.Equal(t, "false", f.fact("region", 0, "source"))
+		require.NotContains(t, *calls, sim.OpFree)
+		f.prepare()
+		require.Equal(t, "staged", f.state("region", 0))
+	}
+}
+
 // Record and device contradict each other: a host can read that, and the
 // failure stands (F117, F118).
 func TestDisagreementIsReported(t *testing.T) {

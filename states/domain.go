@@ -84,6 +84,7 @@ func domain() *machine.Definition {
 			{ID: "release-queued", From: "queued", Event: "release", Source: "R17", Then: []machine.Target{{}}},
 			{ID: "release-freeing", From: "allocating|freeing", Event: "release", Defer: true, Source: "R12"},
 			{ID: "release-freed", From: "freed", Event: "release", Source: "R17, R23", Then: []machine.Target{{}}},
+			{ID: "release-gone", From: "gone", Event: "release", Refuse: ErrGone, Source: "R17"},
 			{ID: "release-failed", From: "failed", Event: "release", Source: "R14", Then: []machine.Target{failure}},
 
 			free("free-live", "live", "free", ""),

@@ -35,6 +35,8 @@ const (
 	ErrPlaces machine.Reason = "no place for another"
 	// ErrResourceRelease: an object could not be given back. It is not tried again.
 	ErrResourceRelease machine.Reason = "the object could not be released"
+	// ErrGone: it was given back, and its place is being made free.
+	ErrGone machine.Reason = "given back and gone"
 	// ErrDomainRanks: a domain of no ranks.
 	ErrDomainRanks machine.Reason = "a domain has ranks"
 	// ErrLevel: communication domains need level 3 (R3).

@@ -96,6 +96,19 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		require.Len(o, o.h.released, 1, "told again, not tried again")
 		return r.Release(ctx)
 	},
+	ErrGone: func(o *orch) error {
+		var d *Domain
+		var r *Resource
+		h := o.submit(func() { d = o.domain(); r, _ = o.Charge(ctx, Region, 1) })
+		require.NoError(o, dropped(o.d.Fire(ctx, h.ref, o.at.fence)))
+		require.NoError(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("forget"))))
+		require.NoError(o, dropped(o.d.Fire(ctx, r.ref, o.at.resource.MustEvent("forget"))))
+		require.NoError(o, d.Release(ctx), "a handle takes it for done")
+		require.NoError(o, r.Release(ctx))
+		require.True(o, d.Freed())
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, d.ref, o.at.releaseDomain)), ErrGone)
+		return dropped(o.d.Fire(ctx, r.ref, o.at.releaseResource))
+	},
 	ErrDomainRanks: func(o *orch) error { return dropped(o.AllocateDomain(ctx, -1)) },
 	ErrLevel: func(o *orch) error {
 		return dropped(newOrch(o.T, OrchestratorConfig{Level: 2}).AllocateDomain(ctx, 1))

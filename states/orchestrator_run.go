@@ -140,15 +140,14 @@ func (o *Orchestrator) recycleNow() {
 	}
 	o.mu.Unlock()
 	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task} {
-		for _, ref := range o.leftBy(m, runs) {
-			if o.forget(ref) {
-				ref.Gen++
-				o.vacate(ref)
+		for _, x := range o.leftBy(m, runs) {
+			if o.forget(m, x.ref) {
+				o.vacated(x)
 			}
 		}
 	}
 	for _, ref := range runs {
-		if o.forget(ref) {
+		if o.forget(o.at.resources, ref) {
 			o.mu.Lock()
 			delete(o.handles, ref)
 			o.mu.Unlock()
@@ -156,23 +155,40 @@ func (o *Orchestrator) recycleNow() {
 	}
 }
 
-// leftBy lists the instances of a machine whose run is one of these, or gone.
-func (o *Orchestrator) leftBy(m *machine.Machine, runs []machine.Ref) (left []machine.Ref) {
+// occupant is an instance whose occupancy is to end.
+type occupant struct {
+	ref machine.Ref
+	obj object
+}
+
+// leftBy lists the instances of a machine that are over and whose run is one of
+// these, or gone. What is not over, such as residue or a release under way,
+// stays where close finds it.
+func (o *Orchestrator) leftBy(m *machine.Machine, runs []machine.Ref) (left []occupant) {
 	if o.unused(m) {
 		return nil
 	}
 	owner := m.MustFact("owner")
+	group, _ := o.at.resource.Fact("group")
+	key, _ := o.at.resource.Fact("key")
+	over, _ := m.State(map[*machine.Machine]string{o.at.resource: "released", o.at.domain: "freed", o.at.task: "over"}[m])
 	o.d.View(func(w *machine.World) {
 		for s := range w.Capacity(m.ID()) {
-			ref := w.Ref(m.ID(), s)
-			v, _ := w.Fact(ref, owner)
-			if v == 0 {
+			x := occupant{ref: w.Ref(m.ID(), s)}
+			if st, flying, _ := w.State(x.ref); st != over || flying {
 				continue
 			}
+			v, _ := w.Fact(x.ref, owner)
 			run := machine.UnpackRef(v)
-			if _, _, current := w.State(run); !current || slices.Contains(runs, run) {
-				left = append(left, ref)
+			if _, _, current := w.State(run); current && !slices.Contains(runs, run) {
+				continue
 			}
+			if m == o.at.resource {
+				g, _ := w.Fact(x.ref, group)
+				x.obj.group = Group(g)
+				x.obj.key, _ = w.Fact(x.ref, key)
+			}
+			left = append(left, x)
 		}
 	})
 	return left
@@ -185,32 +201,22 @@ func (o *Orchestrator) unused(m *machine.Machine) bool {
 	return len(o.free[m.ID()]) == o.places[m.ID()]
 }
 
-// forget ends an occupancy that is over. What is not, such as residue, stays
-// where close finds it.
-func (o *Orchestrator) forget(ref machine.Ref) bool {
-	m := o.config.Rules.At(ref.Machine)
-	if !o.d.Can(ref, m.MustEvent("forget")) {
-		return false // nor is it waited for: a release of it may be under way
-	}
-	var obj object
-	if m == o.at.resource {
-		g, _ := o.d.Fact(ref, m.MustFact("group"))
-		key, _ := o.d.Fact(ref, m.MustFact("key"))
-		obj = object{Group(g), key}
-	}
-	if _, err := o.d.Fire(context.Background(), ref, m.MustEvent("forget")); err != nil {
-		return false
-	}
-	if o.d.Drop(ref) != nil {
-		return false
-	}
+// forget ends an occupancy.
+func (o *Orchestrator) forget(m *machine.Machine, ref machine.Ref) bool {
+	_, err := o.d.Fire(context.Background(), ref, m.MustEvent("forget"))
+	return err == nil && o.d.Drop(ref) == nil
+}
+
+// vacated makes the place free that an occupant has left.
+func (o *Orchestrator) vacated(x occupant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.tasks, ref)
-	if o.objects[obj] == ref {
-		delete(o.objects, obj)
+	delete(o.tasks, x.ref)
+	if o.objects[x.obj] == x.ref {
+		delete(o.objects, x.obj)
 	}
-	return true
+	x.ref.Gen++
+	o.free[x.ref.Machine] = append(o.free[x.ref.Machine], x.ref)
 }
 
 // place takes a free place of a pool.

@@ -198,6 +198,7 @@ func resource() *machine.Definition {
 				Then: []machine.Target{{On: "ok", To: "released"}, {To: "stuck", Do: "code = res.code", Error: ErrResourceRelease, Code: "res.code"}},
 			},
 			{ID: "release-again", From: "released", Event: "release", Source: "R10", Then: []machine.Target{{}}},
+			{ID: "release-gone", From: "gone", Event: "release", Refuse: ErrGone, Source: "R17"},
 			{ID: "release-stuck", From: "stuck", Event: "release", Source: "R14", Then: []machine.Target{{Error: ErrResourceRelease, Code: "code"}}},
 			{ID: "forget", From: "released", Event: "forget", Then: []machine.Target{{To: "gone"}}},
 		},

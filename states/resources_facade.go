@@ -58,8 +58,8 @@ func (o *Orchestrator) Charge(ctx context.Context, g Group, key uint64) (*Resour
 // nothing. Errors: [ErrResourceRelease], each time.
 func (r *Resource) Release(ctx context.Context) error {
 	_, err := r.o.d.Fire(ctx, r.ref, r.o.at.releaseResource)
-	if errors.Is(err, machine.ErrStale) {
-		return nil // only what was given back makes its place free
+	if outlived(err) {
+		return nil
 	}
 	if err == nil {
 		r.o.mu.Lock()
@@ -70,6 +70,10 @@ func (r *Resource) Release(ctx context.Context) error {
 	}
 	return err
 }
+
+// outlived reports whether a handle outlived what it names: only what was given
+// back makes its place free for another (R17).
+func outlived(err error) bool { return errors.Is(err, machine.ErrStale) || errors.Is(err, ErrGone) }
 
 // Domain is a communication domain. It lives until the fence of the run that
 // allocated it, and must not be used after.
@@ -114,8 +118,8 @@ func (d *Domain) Allocation() uint64 { return d.allocation }
 func (d *Domain) Release(ctx context.Context) error {
 	reply, err := d.o.d.Fire(ctx, d.ref, d.o.at.releaseDomain)
 	switch {
-	case errors.Is(err, machine.ErrStale):
-		return nil // only what was freed makes its place free
+	case outlived(err):
+		return nil
 	case errors.Is(err, ErrDomainRelease):
 		d.o.mu.Lock()
 		cause := d.o.failures[d.allocation]

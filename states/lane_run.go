@@ -28,7 +28,7 @@ type Run struct {
 	l      *Lane
 	ref    machine.Ref
 	id     Identity
-	permit uint64
+	permit uint64 // zero if the run was waiting for a resource when this was made
 }
 
 // Receipt proves that both kernels and both boundaries of a run were accepted.
@@ -54,16 +54,21 @@ func (l *Lane) Prepare(ctx context.Context, w Work) (*Run, error) {
 		return nil, err
 	}
 	work := l.dev.add(w)
-	slot := l.vacant()
-	_, err := l.start(ctx, l.at.prepare, slot, uint64(l.process), work, machine.BoolWord(w.Caller != 0), machine.BoolWord(w.Async))
-	if errors.Is(err, ErrResourceWait) {
-		return l.handle(slot), err
+	for {
+		slot, free := l.vacant()
+		_, err := l.start(ctx, l.at.prepare, slot, uint64(l.process), work, machine.BoolWord(w.Caller != 0), machine.BoolWord(w.Async))
+		if errors.Is(err, ErrSlotOccupied) && free {
+			continue // somebody else took it: there may be another
+		}
+		if errors.Is(err, ErrResourceWait) {
+			return l.handle(slot), err
+		}
+		if err != nil {
+			l.dev.remove(work)
+			return nil, err
+		}
+		return l.handle(slot), nil
 	}
-	if err != nil {
-		l.dev.remove(work)
-		return nil, err
-	}
-	return l.handle(slot), nil
 }
 
 // Retry tries again for the resource that Prepare waits for. Errors: those of
@@ -81,24 +86,20 @@ func (r *Run) again(ctx context.Context, event string) error {
 	}
 	m := r.l.at.prepare
 	_, err := r.l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(r.id.Slot)}, m.MustEvent(event), uint64(r.l.process), r.id.RunEpoch, r.id.Generation, r.id.Dispatch)
-	if err == nil {
-		r.permit = r.l.handle(r.id.Slot).permit
-	}
 	return err
 }
 
 // vacant picks the first slot without a run, or slot 0, which then says why not.
-func (l *Lane) vacant() int {
-	slot := 0
+func (l *Lane) vacant() (slot int, free bool) {
 	l.d.View(func(w *machine.World) {
 		for s := range w.Capacity(l.at.run.ID()) {
 			if st, _, _ := w.State(w.Ref(l.at.run.ID(), s)); st == 0 {
-				slot = s
+				slot, free = s, true
 				return
 			}
 		}
 	})
-	return slot
+	return slot, free
 }
 
 // handle makes the handle of the run that the slot hosts.
@@ -145,7 +146,11 @@ func (r *Run) Launch(ctx context.Context) (Receipt, error) {
 	if err := r.l.hear(ctx); err != nil {
 		return Receipt{}, err
 	}
-	reply, err := r.start(ctx, r.l.at.launch, r.permit)
+	permit := r.permit
+	if permit == 0 {
+		permit = r.l.handle(r.id.Slot).permit // a retry brought it
+	}
+	reply, err := r.start(ctx, r.l.at.launch, permit)
 	if err != nil {
 		return Receipt{}, err
 	}

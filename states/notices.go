@@ -2,6 +2,7 @@ package states
 
 import (
 	"context"
+	"errors"
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/machine"
@@ -126,16 +127,24 @@ func (l *Lane) Submit(ctx context.Context, w Work) (*Run, error) {
 	}
 	work := l.dev.add(w)
 	defer l.dev.remove(work)
-	slot := l.vacant()
-	had := l.handle(slot)
-	args := [machine.MaxArgs]uint64{uint64(l.process), work, machine.BoolWord(w.Caller != 0), machine.BoolWord(w.Async)}
-	l.before(slot, args[4:])
-	_, err := l.start(ctx, l.at.submit, slot, args[:]...)
-	run := l.handle(slot)
-	if err != nil && (run.id == had.id || run.id.RunEpoch == 0 || run.givenUp()) {
-		return nil, err // there is no run, or only the one that had the slot before
+	for {
+		slot, free := l.vacant()
+		had := l.handle(slot)
+		args := [machine.MaxArgs]uint64{uint64(l.process), work, machine.BoolWord(w.Caller != 0), machine.BoolWord(w.Async)}
+		l.before(slot, args[4:])
+		_, err := l.start(ctx, l.at.submit, slot, args[:]...)
+		if errors.Is(err, ErrSlotOccupied) {
+			if free {
+				continue // somebody else took it: there may be another
+			}
+			return nil, err
+		}
+		run := l.handle(slot)
+		if err != nil && (run.id == had.id || run.id.RunEpoch == 0 || run.givenUp()) {
+			return nil, err // there is no run, or only the one that had the slot before
+		}
+		return run, err
 	}
-	return run, err
 }
 
 // givenUp frees the slot of a run that was finalized because its launch

@@ -51,7 +51,7 @@ func TestRetryChangesNoHandle(t *testing.T) {
 	require.ErrorIs(t, err, ErrResourceWait)
 	before := *r
 	require.NoError(t, r.Retry(ctx))
-	require.Equal(t, before, *r)
+	require.True(t, before == *r, "the handle changed")
 	_, err = r.Launch(ctx)
 	require.NoError(t, err)
 	require.NoError(t, r.Wait(ctx))

@@ -25,9 +25,26 @@ func walk(t *rapid.T, rules *machine.Rules) error {
 	})
 	require.NoError(t, err)
 	hosts := []struct{ machine, event string }{
-		{"building", "start"}, {"building", "start"}, {"resource", "charge"}, {"domain", "allocate"}, {"domain", "allocate"}, {"domain", "release"},
-		{"domain", "release"}, {"domain", "free"}, {"task", "add"}, {"task", "done"}, {"task", "done"}, {"resources", "await"}, {"resources", "fence"},
-		{"resources", "fence"}, {"resource", "release"}, {"ending", "start"}, {"resources", "forget"}, {"domain", "forget"}, {"resource", "forget"}, {"task", "forget"},
+		{"building", "start"},
+		{"building", "start"},
+		{"resource", "charge"},
+		{"domain", "allocate"},
+		{"domain", "allocate"},
+		{"domain", "release"},
+		{"domain", "release"},
+		{"domain", "free"},
+		{"task", "add"},
+		{"task", "done"},
+		{"task", "done"},
+		{"resources", "await"},
+		{"resources", "fence"},
+		{"resources", "fence"},
+		{"resource", "release"},
+		{"ending", "start"},
+		{"resources", "forget"},
+		{"domain", "forget"},
+		{"resource", "forget"},
+		{"task", "forget"},
 	}
 	o := rules.Machine("orchestrator")
 	w.Issue(machine.Ref{Machine: o.ID()}, o.MustEvent("init"), 3)

@@ -11,8 +11,11 @@ import (
 // have no device: every answer of what is below is the script's to give.
 var orchestratorVerbs = []verb{
 	{name: "orch begin", run: (*session).orchBegin, params: []param{
-		{name: "runs", kind: count, max: 16}, {name: "objects", kind: count, max: 64}, {name: "domains", kind: count, max: 64},
-		{name: "tasks", kind: count, max: 64}, {name: "level", kind: count, max: 16},
+		{name: "runs", kind: count, max: 16},
+		{name: "objects", kind: count, max: 64},
+		{name: "domains", kind: count, max: 64},
+		{name: "tasks", kind: count, max: 64},
+		{name: "level", kind: count, max: 16},
 	}},
 	{name: "orch go", run: (*session).orchGo, params: []param{{name: "instance", kind: text, place: true, need: true}}},
 	{name: "orch end", run: (*session).orchEnd},

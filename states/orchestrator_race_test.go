@@ -67,7 +67,9 @@ func (s *stage) pass(name string) {
 }
 
 func (s *stage) ReleaseResource(context.Context, Group, uint64) error { s.pass("object"); return nil }
-func (s *stage) AllocateDomain(context.Context, uint64, int) error    { s.pass("allocate"); return nil }
+
+func (s *stage) AllocateDomain(context.Context, uint64, int) error { s.pass("allocate"); return nil }
+
 func (s *stage) ReleaseDomain(_ context.Context, a uint64) error {
 	if s.busy.Add(1) > 1 {
 		s.overlap.Store(true)

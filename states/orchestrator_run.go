@@ -64,11 +64,11 @@ func (h *RunHandle) Wait(ctx context.Context) error {
 	if h.over() { // another waiter was first, and the place is another run's now
 		return h.outcome
 	}
-	if reply.State == h.o.at.retired && !errors.Is(err, machine.ErrBusy) && !errors.Is(err, machine.ErrRefused) {
-		return h.o.ended(h, err)
-	}
-	if errors.Is(err, machine.ErrBusy) {
+	switch {
+	case errors.Is(err, machine.ErrBusy):
 		return fmt.Errorf("%w: %w", ErrRunWait, err)
+	case reply.State == h.o.at.retired:
+		return h.o.ended(h, err)
 	}
 	return err
 }
@@ -96,16 +96,15 @@ func (o *Orchestrator) ended(h *RunHandle, err error) error {
 		h.mu.Unlock()
 		return h.outcome
 	}
-	if err != nil {
-		e := &RunError{Cause: h.build, rules: err}
-		if errors.Is(err, ErrTaskFailed) {
-			v, _ := o.d.Fact(h.ref, o.at.resources.MustFact("culprit"))
-			o.mu.Lock()
-			t := o.tasks[machine.UnpackRef(v)]
-			o.mu.Unlock()
-			e.Task, e.Cause = t.name, t.cause()
-		}
-		err = e
+	switch {
+	case errors.Is(err, ErrTaskFailed):
+		v, _ := o.d.Fact(h.ref, o.at.resources.MustFact("culprit"))
+		o.mu.Lock()
+		t := o.tasks[machine.UnpackRef(v)]
+		o.mu.Unlock()
+		err = &RunError{Task: t.name, Cause: t.cause(), rules: err}
+	case errors.Is(err, ErrBuildFailed):
+		err = &RunError{Cause: h.build, rules: err}
 	}
 	h.ended, h.outcome = true, err
 	h.mu.Unlock()
@@ -140,14 +139,16 @@ func (o *Orchestrator) recycleNow() {
 	}
 	o.mu.Unlock()
 	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task} {
+		forget := m.MustEvent("forget")
 		for _, x := range o.leftBy(m, runs) {
-			if o.forget(m, x.ref) {
+			if o.forget(x.ref, forget) {
 				o.vacated(x)
 			}
 		}
 	}
+	forget := o.at.resources.MustEvent("forget")
 	for _, ref := range runs {
-		if o.forget(o.at.resources, ref) {
+		if o.forget(ref, forget) {
 			o.mu.Lock()
 			delete(o.handles, ref)
 			o.mu.Unlock()
@@ -202,8 +203,8 @@ func (o *Orchestrator) unused(m *machine.Machine) bool {
 }
 
 // forget ends an occupancy.
-func (o *Orchestrator) forget(m *machine.Machine, ref machine.Ref) bool {
-	_, err := o.d.Fire(context.Background(), ref, m.MustEvent("forget"))
+func (o *Orchestrator) forget(ref machine.Ref, event machine.EventID) bool {
+	_, err := o.d.Fire(context.Background(), ref, event)
 	return err == nil && o.d.Drop(ref) == nil
 }
 
@@ -211,8 +212,10 @@ func (o *Orchestrator) forget(m *machine.Machine, ref machine.Ref) bool {
 func (o *Orchestrator) vacated(x occupant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.tasks, x.ref)
-	if o.objects[x.obj] == x.ref {
+	switch {
+	case x.ref.Machine == o.at.task.ID():
+		delete(o.tasks, x.ref)
+	case x.ref.Machine == o.at.resource.ID() && o.objects[x.obj] == x.ref:
 		delete(o.objects, x.obj)
 	}
 	x.ref.Gen++

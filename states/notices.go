@@ -15,6 +15,11 @@ func (l *Lane) hear(ctx context.Context) error {
 	if st, _, _ := l.d.State(l.one(l.at.environment)); st != l.at.live {
 		return nil // nobody asks for admission
 	}
+	// A notice is taken off the device once: not by a caller that may not pass
+	// it on, since it calls from inside a command.
+	if _, err := l.d.Resume(ctx, l.one(l.at.health)); err != nil {
+		return err
+	}
 	l.hearing.Lock()
 	defer l.hearing.Unlock()
 	var buf [8]backend.Notice

@@ -50,3 +50,26 @@ func TestTokenReentry(t *testing.T) {
 	require.NoError(t, r.Finalize(ctx))
 	f.clean()
 }
+
+// A host that asks for notices from inside a command is refused, and the notice
+// is still there for whoever may hear it.
+func TestNoticeOutlivesReentry(t *testing.T) {
+	b := &reentrant{}
+	f := unopened(t, Config{Backend: b, Slots: 2, Depth: 2}, "SubmitAICPU#1 kernel-fatal")
+	b.Backend = f.dev
+	require.NoError(t, f.lane.Open(ctx))
+	f.launch()
+	second := f.prepare()
+	var through error
+	b.during = func(ctx context.Context) {
+		f.dev.Advance(time.Second)
+		through = f.lane.Hear(ctx)
+	}
+	_, err := second.Launch(ctx)
+	require.NoError(t, err)
+	require.ErrorIs(t, through, machine.ErrReentrant)
+	require.NoError(t, f.lane.Hear(ctx))
+	h, err := f.lane.Health()
+	require.NoError(t, err)
+	require.True(t, h.Suspect)
+}

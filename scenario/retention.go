@@ -23,11 +23,11 @@ const (
 	RetentionCeiling = RingWindow / 2
 )
 
-// ErrScopeDeadlock: a successor of as many tasks as the ring window has slots
-// does not run (F168).
+// ErrScopeDeadlock says that a successor of as many tasks as the ring window
+// has slots does not run (F168).
 var ErrScopeDeadlock = errors.New("SCOPE_DEADLOCK: the scope fills the ring window")
 
-// ErrRetention: an experiment that cannot be made, or whose device failed.
+// ErrRetention says that an experiment cannot be made, or that its device failed.
 var ErrRetention = errors.New("the retention experiment failed")
 
 // Retention is an experiment on one pair of streams of a simulated device: a

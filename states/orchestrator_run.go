@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -16,9 +17,9 @@ type RunHandle struct {
 	ref   machine.Ref
 	build error
 
-	mu      sync.Mutex
-	ended   bool
-	outcome error
+	mu      sync.Mutex // over the ending; taken before the orchestrator's, never inside of it
+	ended   atomic.Bool
+	outcome error // once ended
 }
 
 // RunError is the outcome of a run that failed: the error that came first, and
@@ -83,16 +84,12 @@ func (h *RunHandle) Tasks() (given, pending int) {
 }
 
 // over reports whether the outcome is known, which never changes then.
-func (h *RunHandle) over() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ended
-}
+func (h *RunHandle) over() bool { return h.ended.Load() }
 
 // ended keeps the outcome of a run that retired, and makes its places free.
 func (o *Orchestrator) ended(h *RunHandle, err error) error {
 	h.mu.Lock()
-	if h.ended {
+	if h.over() {
 		h.mu.Unlock()
 		return h.outcome
 	}
@@ -106,7 +103,8 @@ func (o *Orchestrator) ended(h *RunHandle, err error) error {
 	case errors.Is(err, ErrBuildFailed):
 		err = &RunError{Cause: h.build, rules: err}
 	}
-	h.ended, h.outcome = true, err
+	h.outcome = err
+	h.ended.Store(true)
 	h.mu.Unlock()
 	o.recycle()
 	return err

@@ -200,7 +200,7 @@ type Backend interface {
 
 	// Notices moves up to len(dst) pending notices into dst, oldest first,
 	// and returns how many, and how many were dropped since the last call
-	// because the ring was full.
+	// because the ring was full. It must not call whoever asks.
 	Notices(dst []Notice) (n int, dropped uint64)
 	// Reset resets the device by force. Only confirmed is a proof that no
 	// earlier work can touch memory any more.

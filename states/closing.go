@@ -23,6 +23,7 @@ func closing() *machine.Definition {
 			{Name: "a_fence", Expr: `first(fence, state == "bare" || state == "idle")`},
 			{Name: "held", Expr: `any(fence, state == "armed" || core_refs != 0 || cpu_refs != 0)`},
 			{Name: "registering", Expr: `registry.state != "open" && registry.state != "finalized"`, Doc: "A callable is being put on the device, or taken off it."},
+			{Name: "opening", Expr: `opening.state != "ready" && opening.state != "open"`},
 			{Name: "process", Expr: "environment.process"},
 			{Name: "absent", Expr: `environment.state == "absent"`},
 			{Name: "over", Expr: `environment.state == "torn down" || environment.state == "detached"`},
@@ -41,6 +42,7 @@ func closing() *machine.Definition {
 			{Name: "torn"},
 		},
 		Rows: []machine.Row{
+			{ID: "start-opening", From: "ready", Event: "start", Guard: "view.opening", Defer: true, Doc: "What is being opened is let finish."},
 			{ID: "start-absent", From: "ready", Event: "start", Guard: "view.absent", Refuse: ErrNotInitialised},
 			{ID: "start-over", From: "ready", Event: "start", Guard: "view.over", Refuse: ErrFinalized, Source: "F65, F66"},
 			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F56"},

@@ -24,8 +24,8 @@ type Config struct {
 	// Slots is the number of pipeline slots, each with a stream pair and a
 	// fence of its own; 0 means 1.
 	Slots int
-	// Depth is how many runs may be admitted at a time, 1 to Slots; 0 means 1.
-	// Above 1 a run is queued behind the one before it (F43).
+	// Depth is how many runs may be launched and not drained at a time, 1 to
+	// Slots; 0 means 1. Above 1 a run is queued behind the one before it (F43).
 	Depth int
 	// Tokens bounds the wait references that are live at a time; 0 means 4.
 	Tokens int

@@ -59,7 +59,8 @@ func opening() *machine.Definition {
 			},
 			{ID: "not-created", From: "creating", Event: "created", Guard: "else", Then: []machine.Target{{To: "ready", Error: ErrInitialisation}}},
 			{
-				ID: "opened", From: "slots", Event: "opened", Guard: "view.open",
+				ID: "opened", From: "slots", Event: "opened", Guard: "view.open && view.live", Source: "F62, F66",
+				Doc:  "The environment may have been given up, or its close claimed, meanwhile.",
 				Then: []machine.Target{{To: "open", With: []string{"environment.complete()", "health.begin(view.device)"}}},
 			},
 			{

@@ -68,7 +68,7 @@ var holdVerbs = []verb{
 	{name: "crash", run: (*session).crash},
 }
 
-var operations = []string{"open", "close", "detach", "quarantine", "prepare", "submit", "retry", "abort", "enqueue", "launch", "poll", "wait", "finalize", "recover", "hear", "fire", "queue", "init", "register", "unregister"}
+var operations = []string{"open", "close", "detach", "quarantine", "prepare", "submit", "retry", "abort", "enqueue", "launch", "poll", "wait", "finalize", "recover", "hear", "fire", "queue", "init", "register", "unregister", "attach"}
 
 // heldCalls are the calls of the device and the commands of the rules.
 func heldCalls(r *machine.Rules) []string { return append(deviceCalls(), r.Calls()...) }
@@ -188,7 +188,7 @@ func (s *session) resume(c *call) error {
 		if !of {
 			last = o.c.name
 		}
-		return last == which && o.c.str("run", o.c.str("ref", o.c.str("callable", ""))) == c.str("run", "")
+		return last == which && o.c.str("run", o.c.str("ref", o.c.str("callable", o.c.str("buffer", "")))) == c.str("run", "")
 	})
 	if i < 0 {
 		return fmt.Errorf("resume: no such operation is held")

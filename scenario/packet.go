@@ -136,14 +136,8 @@ func (s *session) packet(c *call) (*lane, *packet, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if p := l.packets[c.args["packet"]]; p != nil {
-		return l, p, nil
-	}
-	var known []string
-	for other := range l.packets {
-		known = append(known, other)
-	}
-	return nil, nil, errors.New(machine.Unknown("packet", c.args["packet"], known))
+	p, err := lookup("packet", c.args["packet"], l.packets)
+	return l, p, err
 }
 
 func (s *session) packetSpoil(c *call) error {

@@ -36,6 +36,8 @@ type session struct {
 	lane     *lane          // the present one
 	alone    *alone         // the environment without a lane
 	pure     *machine.World // the world that is stepped by hand
+	sources  map[string]*states.BufferSource
+	buffers  map[string]states.Buffer
 	below    *machine.Rules // the lane's, while it is an orchestrator's
 
 	holds   []*hold
@@ -48,7 +50,7 @@ type session struct {
 }
 
 func newSession(o Options) *session {
-	return &session{opts: o, naming: newNaming(), process: "parent", lanes: map[string]*lane{}, kernels: map[string]backend.Kernel{}}
+	return &session{opts: o, naming: newNaming(), process: "parent", lanes: map[string]*lane{}, kernels: map[string]backend.Kernel{}, sources: map[string]*states.BufferSource{}, buffers: map[string]states.Buffer{}}
 }
 
 // do carries out one command.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/states"
 )
 
@@ -146,16 +145,7 @@ func (s *session) register(c *call) error {
 }
 
 // callable returns a callable of the present worker by name.
-func (l *lane) callable(n string) (callable, error) {
-	if x, ok := l.callables[n]; ok {
-		return x, nil
-	}
-	var known []string
-	for other := range l.callables {
-		known = append(known, other)
-	}
-	return callable{}, errors.New(machine.Unknown("callable", n, known))
-}
+func (l *lane) callable(n string) (callable, error) { return lookup("callable", n, l.callables) }
 
 // onCallable is onChip for an operation on a callable. Its name stays after it
 // is unregistered, for a handle that is stale.

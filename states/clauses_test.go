@@ -155,8 +155,12 @@ func TestEqualImagesAreUploadedOnce(t *testing.T) {
 // allocated is freed, or is still somebody's to free (F86).
 func TestFailedRegistrationLeavesNothing(t *testing.T) {
 	for _, faults := range [][]string{
-		{"Alloc#1 fail-before"}, {"Alloc#2 refuse"}, {"Write#1 fail-before"}, {"Copy#1 panic-before"},
-		{"Copy#1 fail-before", "Free#1 fail-before"}, {"Copy#1 fail-before", "Free#1 fail-before", "Free#2 fail-before"},
+		{"Alloc#1 fail-before"},
+		{"Alloc#2 refuse"},
+		{"Write#1 fail-before"},
+		{"Copy#1 panic-before"},
+		{"Copy#1 fail-before", "Free#1 fail-before"},
+		{"Copy#1 fail-before", "Free#1 fail-before", "Free#2 fail-before"},
 	} {
 		f, w, b := meddled(t, WorkerConfig{}, faults...)
 		c, err := w.Register(ctx, []byte("image"))

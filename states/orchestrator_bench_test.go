@@ -89,28 +89,41 @@ func BenchmarkChargeAndReleaseRules(b *testing.B) {
 }
 
 // What the fence of a run that owns nothing is: one step. The copy that brings
-// the run back is measured alone as well.
+// the run back is measured alone as well, and the step without its look at what
+// the run owns: what resources cost a run that has none is the difference.
 func BenchmarkBareFenceRules(b *testing.B) {
-	rules := OrchestratorRules()
-	w, err := rules.NewWorld(machine.Config{Pools: map[string]int{"work": 1, "resource": 1, "domain": 1, "task": 1}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var at orchestratorDirectory
-	if err := at.look(rules); err != nil {
-		b.Fatal(err)
-	}
-	w.Issue(one(at.orchestrator), at.init, 3)
-	w.Issue(one(at.building), at.start)
-	w.Settle(one(at.building), machine.Result{})
-	before := w.Clone()
-	ref := w.Ref(at.resources.ID(), 0)
-	for _, fence := range []bool{false, true} {
-		b.Run(map[bool]string{false: "copy", true: "fence"}[fence], func(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		fence bool
+		guard string
+	}{
+		{"copy", false, ""},
+		{"fence", true, ""},
+		{"fence-unguarded", true, "pending == 0"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			defs := OrchestratorDefinitions()
+			if c.guard != "" {
+				rowOf(defs, "resources", "fence-bare").Guard = c.guard
+			}
+			rules := machine.MustCompile(defs...)
+			w, err := rules.NewWorld(machine.Config{Pools: map[string]int{"work": 1, "resource": 1, "domain": 1, "task": 1}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var at orchestratorDirectory
+			if err := at.look(rules); err != nil {
+				b.Fatal(err)
+			}
+			w.Issue(one(at.orchestrator), at.init, 3)
+			w.Issue(one(at.building), at.start)
+			w.Settle(one(at.building), machine.Result{})
+			before := w.Clone()
+			ref := w.Ref(at.resources.ID(), 0)
 			b.ReportAllocs()
 			for b.Loop() {
 				w.CopyFrom(before)
-				if fence && w.Issue(ref, at.fence).State != at.retired {
+				if c.fence && w.Issue(ref, at.fence).State != at.retired {
 					b.Fatal(w.StateName(ref))
 				}
 			}

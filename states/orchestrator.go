@@ -113,7 +113,7 @@ type orchestratorDirectory struct {
 
 	init, check, start, await, fence, charge, allocate, add, done machine.EventID
 	releaseResource, releaseDomain                                machine.EventID
-	retired, freed, gone                                          machine.StateID
+	retired, freed, gone, released, goneObject                    machine.StateID
 }
 
 // ErrNilResourceBackend is for an OrchestratorConfig without a Backend.
@@ -185,6 +185,8 @@ func (at *orchestratorDirectory) look(r *machine.Rules) error {
 	at.retired, _ = at.resources.State("retired")
 	at.freed, _ = at.domain.State("freed")
 	at.gone, _ = at.domain.State("gone")
+	at.released, _ = at.resource.State("released")
+	at.goneObject, _ = at.resource.State("gone")
 	return nil
 }
 

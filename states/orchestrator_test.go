@@ -191,3 +191,25 @@ func TestFailedBuild(t *testing.T) {
 	require.ErrorIs(t, h.Wait(ctx), ErrBuildFailed)
 	require.True(t, d.Freed())
 }
+
+// An object that was given back is nobody's, and may be charged again before
+// its place has been made free.
+func TestChargedAgain(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	var first *Resource
+	h := o.submit(func() { first, _ = o.Charge(ctx, Region, 1) })
+	require.NoError(t, o.recycling.take(ctx, 0), "nobody makes places free")
+	require.NoError(t, h.Wait(ctx))
+	require.Equal(t, "released", o.in(first.ref))
+	o.submit(func() {
+		again, err := o.Charge(ctx, Region, 1)
+		require.NoError(t, err)
+		require.NotEqual(t, first.ref, again.ref)
+		require.ErrorIs(t, dropped(o.Charge(ctx, Region, 1)), ErrDuplicate)
+		require.NoError(t, first.Release(ctx))
+		require.Equal(t, "charged", o.in(again.ref), "the old handle is of the old one")
+	})
+	o.recycling.give()
+	require.NoError(t, o.Close(ctx))
+	require.Len(t, o.h.released, 2)
+}

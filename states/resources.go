@@ -192,7 +192,7 @@ func resource() *machine.Definition {
 					With: []string{"orchestrator.charge(self)"},
 				}},
 			},
-			{ID: "charge-twice", From: "charged|released|stuck", Event: "charge", Refuse: ErrDuplicate, Source: "R2"},
+			{ID: "charge-twice", From: "charged|released|stuck|gone", Event: "charge", Refuse: ErrDuplicate, Source: "R2"},
 			{
 				ID: "release", From: "charged", Event: "release", Command: "ReleaseResource(group, key)", Source: "R2",
 				Then: []machine.Target{{On: "ok", To: "released"}, {To: "stuck", Do: "code = res.code", Error: ErrResourceRelease, Code: "res.code"}},

@@ -38,6 +38,11 @@ func (o *Orchestrator) Charge(ctx context.Context, g Group, key uint64) (*Resour
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ref, known := o.objects[obj]
+	if known {
+		// What was given back is nobody's, though its place be not free yet.
+		st, _, current := o.d.State(ref)
+		known = current && st != o.at.released && st != o.at.goneObject
+	}
 	if !known {
 		var err error
 		if ref, err = o.takePlace(o.at.resource); err != nil {

@@ -112,7 +112,7 @@ func (s *session) occupant(w *machine.World, r machine.Ref, m *machine.Machine) 
 		return ""
 	}
 	epoch, _ := w.Fact(r, f)
-	for n, x := range s.lane.runs {
+	for n, x := range s.runs() {
 		if epoch != 0 && x.Identity().RunEpoch == epoch {
 			return n
 		}

@@ -149,7 +149,7 @@ func (s *session) parseValue(w *machine.World, ty machine.Type, v string) (uint6
 			return uint64(c), nil
 		}
 	case ty.Kind == machine.ID && s.lane != nil:
-		if r, ok := s.lane.runs[v]; ok {
+		if r, ok := s.runs()[v]; ok {
 			if x := r.identity(ty.Name); x != 0 {
 				return x, nil
 			}
@@ -190,7 +190,7 @@ func (s *session) value(ty machine.Type, v uint64) string {
 	case ty.Kind == machine.ID && ty.Name == "context":
 		return s.naming.context(backend.Context(v))
 	case ty.Kind == machine.ID && ty.Name != "generation" && s.lane != nil:
-		for n, r := range s.lane.runs {
+		for n, r := range s.runs() {
 			if r.identity(ty.Name) == v {
 				return n
 			}

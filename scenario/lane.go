@@ -346,8 +346,19 @@ func (s *session) kernel(n string) (backend.Kernel, error) {
 	return 0, errors.New(machine.Unknown("kernel", n, known))
 }
 
-// run returns a run of the present lane by name.
+// runs are those of the present lane, by name; there are none without one.
+func (s *session) runs() map[string]*run {
+	if s.lane == nil {
+		return nil
+	}
+	return s.lane.runs
+}
+
+// run returns a run of the lane by name. A session without a lane knows none.
 func (l *lane) run(n string) (*run, error) {
+	if l == nil {
+		return nil, errors.New(machine.Unknown("run", n, nil))
+	}
 	if r := l.runs[n]; r != nil {
 		return r, nil
 	}

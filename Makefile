@@ -10,7 +10,7 @@ in-each-module = for m in $(MODULES); do (cd $$m && echo "== $$m: $(1)" && $(1))
 
 # How long to fuzz each target. A count, not a duration: Go 1.26 now and then
 # reports the end of a duration as a failure of the target.
-FUZZTIME ?= 20000x
+FUZZTIME ?= 3000x
 # How many operations the soak makes.
 N ?= 1000000
 # Which benchmarks to run.
@@ -79,7 +79,7 @@ docs: ## write the generated parts of docs/ anew
 docs-check: ## fail if the generated parts of docs/ are out of date
 	go run ./docs/gen -check
 
-fuzz: ## fuzz every target for a short while (FUZZTIME=20000x, or a duration)
+fuzz: ## fuzz every target for a short while (FUZZTIME=3000x, or a duration)
 	@FUZZTIME=$(FUZZTIME) bash tools/fuzz.sh
 
 soak: ## many goroutines at an orchestrator on a device with faults (N=1000000 operations, ten minutes at most)

@@ -66,7 +66,7 @@ func read(file string, src []byte) ([]part, error) {
 		return nil, r.fail(1, "%d bytes: at most %d: %w", len(src), maxBytes, ErrTooLarge)
 	}
 	for i, l := range bytes.Split(src, []byte("\n")) {
-		switch l = bytes.TrimSuffix(l, []byte("\r")); {
+		switch l = bytes.TrimRight(l, "\r"); {
 		case len(l) > maxLine:
 			return nil, r.fail(i+1, "a line of %d bytes: at most %d: %w", len(l), maxLine, ErrTooLarge)
 		case bytes.IndexByte(l, 0) >= 0:
@@ -194,7 +194,7 @@ func write(parts []part) []byte {
 		}
 		if p.Ran || p.Answered {
 			out.WriteString(separator + "\n")
-			if strings.Contains("\n"+answer, "\n\n") {
+			if ambiguous(answer) {
 				answer = separator + "\n" + answer + separator + "\n" + separator + "\n"
 			}
 			out.WriteString(answer)
@@ -204,4 +204,15 @@ func write(parts []part) []byte {
 		}
 	}
 	return out.Bytes()
+}
+
+// ambiguous reports an answer that [reader.answer] would take for a shorter
+// one, or for one between two separators.
+func ambiguous(answer string) bool {
+	for i, l := range strings.Split(strings.TrimSuffix(answer, "\n"), "\n") {
+		if answer != "" && (strings.TrimSpace(l) == "" || i == 0 && l == separator) {
+			return true
+		}
+	}
+	return false
 }

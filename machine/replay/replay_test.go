@@ -291,6 +291,8 @@ func TestMemoryIsConstantInTheLength(t *testing.T) {
 				}
 			})
 		}
-		assert.InDelta(t, allocs[0], allocs[1], 40, "%v: sixteen times the records", f)
+		// Pools give back less under the race detector; one allocation for each
+		// record would be fifteen thousand.
+		assert.InDelta(t, allocs[0], allocs[1], 500, "%v: sixteen times the records", f)
 	}
 }

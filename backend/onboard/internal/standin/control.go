@@ -43,6 +43,11 @@ typedef struct {
 	FUNCTIONS(FIELD)
 } control;
 
+static struct bound {
+	struct bound *next;
+	control c;
+} *all; // never freed, like the driver itself, and reachable from here
+
 static control *bind(const char *path, const char **missing)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -50,7 +55,13 @@ static control *bind(const char *path, const char **missing)
 		*missing = dlerror();
 		return NULL;
 	}
-	control *c = calloc(1, sizeof *c);
+	struct bound *b = calloc(1, sizeof *b);
+	if (b == NULL)
+		abort();
+	do
+		b->next = __atomic_load_n(&all, __ATOMIC_RELAXED);
+	while (!__sync_bool_compare_and_swap(&all, b->next, b));
+	control *c = &b->c;
 #define LOOK(name, result, params) \
 	if ((c->name = (result (*) params)dlsym(library, #name)) == NULL) { *missing = #name; return NULL; }
 	FUNCTIONS(LOOK)

@@ -117,7 +117,7 @@ func (s *session) kernelVerb(c *call) error {
 		k.Stores = []sim.Store{{When: when, Size: 1, Value: c.num("value", 0)}}
 	}
 	if c.has("record") {
-		class := indexOf(recordClasses, c.args["record"])
+		class := slices.Index(recordClasses, c.args["record"])
 		// The head of the arguments has the result region's handle and the epoch.
 		k.Stores = append(k.Stores,
 			sim.Store{When: sim.AtExit, Through: true, Size: 8, FromArgs: true, Value: 8},

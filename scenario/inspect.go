@@ -164,7 +164,7 @@ func (s *session) explain(c *call) error {
 			for i := range m.NumStates() {
 				known = append(known, m.StateName(machine.StateID(i)))
 			}
-			i := indexOf(known, c.args["state"])
+			i := slices.Index(known, c.args["state"])
 			if i < 0 {
 				return errors.New(machine.Unknown("state of "+m.Name(), c.args["state"], known))
 			}

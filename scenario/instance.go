@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,7 +109,7 @@ func (s *session) eventArgs(w *machine.World, m *machine.Machine, ev machine.Eve
 			}
 			continue
 		}
-		i := indexOf(known, g.Key)
+		i := slices.Index(known, g.Key)
 		if i < 0 {
 			return nil, errors.New(machine.Unknown("argument of "+m.Name()+"."+m.EventName(ev), g.Key, known))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/states"
@@ -33,15 +34,6 @@ var (
 	waiters    = []string{"core_stream", "cpu_stream", "caller_stream"}
 )
 
-func indexOf(list []string, w string) int {
-	for i, x := range list {
-		if x == w {
-			return i
-		}
-	}
-	return -1
-}
-
 func (s *session) refReserve(c *call) error {
 	l, err := s.present()
 	if err != nil {
@@ -58,8 +50,8 @@ func (s *session) refReserve(c *call) error {
 	if of.receipt == nil {
 		return fmt.Errorf("ref reserve: run %s has no receipt: its launch did not complete", c.args["of"])
 	}
-	boundary := states.Boundary(indexOf(boundaries, c.args["on"]))
-	waiter := states.Waiter(indexOf(waiters, c.args["waiter"]))
+	boundary := states.Boundary(slices.Index(boundaries, c.args["on"]))
+	waiter := states.Waiter(slices.Index(waiters, c.args["waiter"]))
 	return s.operate(c, func(ctx context.Context, l *lane) func() {
 		t, err := l.Reserve(ctx, *of.receipt, boundary, by.Run, waiter)
 		if err == nil {
@@ -113,7 +105,7 @@ func onRef(ok string, f func(*states.WaitRef, context.Context) error) func(*sess
 }
 
 func (s *session) refRelease(c *call) error {
-	proven := states.Waiter(indexOf(waiters, c.args["proven"]))
+	proven := states.Waiter(slices.Index(waiters, c.args["proven"]))
 	return onRef("released", func(t *states.WaitRef, ctx context.Context) error { return t.Release(ctx, proven) })(s, c)
 }
 

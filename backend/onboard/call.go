@@ -19,7 +19,7 @@ var _ backend.Backend = (*Device)(nil)
 // Device implements [backend.Backend].
 func (d *Device) Device() int32 { return d.id }
 
-// given reports that a call is not to be made: its caller gave up, or the
+// gone reports that a call is not to be made: its caller gave up, or the
 // device is closed.
 func (d *Device) gone(ctx context.Context) bool {
 	return d.closed.Load() || (ctx != nil && ctx.Err() != nil)
@@ -36,6 +36,31 @@ func (d *Device) absent() backend.Result {
 // stale is the answer to a handle that names nothing.
 func stale() backend.Result {
 	return backend.Result{Outcome: backend.Refused, Code: backend.InvalidHandle}
+}
+
+// named returns what a handle of the table names, or the answer to a call that
+// is not made.
+func (d *Device) named(ctx context.Context, t *table, h uint64) (object, backend.Result) {
+	if d.gone(ctx) {
+		return object{}, d.absent()
+	}
+	o, ok := t.get(h)
+	if !ok {
+		return object{}, stale()
+	}
+	return o, backend.Result{}
+}
+
+// claimed is [Device.named] for a handle that the call will destroy.
+func (d *Device) claimed(ctx context.Context, t *table, h uint64) (object, backend.Result) {
+	if d.gone(ctx) {
+		return object{}, d.absent()
+	}
+	o, ok := t.claim(h)
+	if !ok {
+		return object{}, stale()
+	}
+	return o, backend.Result{}
 }
 
 // reject is the answer to an argument that the device could not check, because
@@ -126,27 +151,21 @@ func keep(t *table, a *C.rf_answer) uint64 {
 
 // DestroyStream implements [backend.Backend].
 func (d *Device) DestroyStream(ctx context.Context, s backend.Stream) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	o, ok := d.streams.claim(uint64(s))
-	if !ok {
-		return stale()
+	o, r := d.claimed(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return r
 	}
 	a := C.rf_destroy_stream(d.c, C.rf_handle(o.ref))
-	r := result(&a)
+	r = result(&a)
 	d.streams.settle(uint64(s), r.Ok())
 	return r
 }
 
 // StreamID implements [backend.Backend].
 func (d *Device) StreamID(ctx context.Context, s backend.Stream) (int32, backend.Result) {
-	if d.gone(ctx) {
-		return 0, d.absent()
-	}
-	o, ok := d.streams.get(uint64(s))
-	if !ok {
-		return 0, stale()
+	o, r := d.named(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return 0, r
 	}
 	a := C.rf_stream_id(d.c, C.rf_handle(o.ref))
 	return int32(a.status), result(&a)
@@ -154,12 +173,9 @@ func (d *Device) StreamID(ctx context.Context, s backend.Stream) (int32, backend
 
 // QueryStream implements [backend.Backend].
 func (d *Device) QueryStream(ctx context.Context, s backend.Stream) (backend.Status, backend.Result) {
-	if d.gone(ctx) {
-		return 0, d.absent()
-	}
-	o, ok := d.streams.get(uint64(s))
-	if !ok {
-		return 0, stale()
+	o, r := d.named(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return 0, r
 	}
 	a := C.rf_query_stream(d.c, C.rf_handle(o.ref))
 	return status(&a), result(&a)
@@ -168,12 +184,9 @@ func (d *Device) QueryStream(ctx context.Context, s backend.Stream) (backend.Sta
 // SynchronizeStream implements [backend.Backend]. The timeout is rounded up to
 // milliseconds and cut off at 24 days.
 func (d *Device) SynchronizeStream(ctx context.Context, s backend.Stream, timeout time.Duration) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	o, ok := d.streams.get(uint64(s))
-	if !ok {
-		return stale()
+	o, r := d.named(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return r
 	}
 	a := C.rf_synchronize_stream(d.c, C.rf_handle(o.ref), millis(timeout))
 	return waited(&a, backend.StreamSyncTimeout)
@@ -181,12 +194,9 @@ func (d *Device) SynchronizeStream(ctx context.Context, s backend.Stream, timeou
 
 // CaptureStatus implements [backend.Backend].
 func (d *Device) CaptureStatus(ctx context.Context, s backend.Stream) (backend.Capture, backend.Result) {
-	if d.gone(ctx) {
-		return 0, d.absent()
-	}
-	o, ok := d.streams.get(uint64(s))
-	if !ok {
-		return 0, stale()
+	o, r := d.named(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return 0, r
 	}
 	a := C.rf_capture_status(d.c, C.rf_handle(o.ref))
 	return backend.Capture(a.status), result(&a)
@@ -217,12 +227,9 @@ func (d *Device) RecordEvent(ctx context.Context, e backend.Event, s backend.Str
 
 // QueryEvent implements [backend.Backend].
 func (d *Device) QueryEvent(ctx context.Context, e backend.Event) (backend.Status, backend.Result) {
-	if d.gone(ctx) {
-		return 0, d.absent()
-	}
-	o, ok := d.events.get(uint64(e))
-	if !ok {
-		return 0, stale()
+	o, r := d.named(ctx, &d.events, uint64(e))
+	if !r.Ok() {
+		return 0, r
 	}
 	a := C.rf_query_event(d.c, C.rf_handle(o.ref))
 	return status(&a), result(&a)
@@ -231,12 +238,9 @@ func (d *Device) QueryEvent(ctx context.Context, e backend.Event) (backend.Statu
 // WaitEvent implements [backend.Backend]. The timeout is rounded up to
 // milliseconds and cut off at 24 days.
 func (d *Device) WaitEvent(ctx context.Context, e backend.Event, timeout time.Duration) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	o, ok := d.events.get(uint64(e))
-	if !ok {
-		return stale()
+	o, r := d.named(ctx, &d.events, uint64(e))
+	if !r.Ok() {
+		return r
 	}
 	a := C.rf_wait_event(d.c, C.rf_handle(o.ref), millis(timeout))
 	return waited(&a, backend.EventSyncTimeout)
@@ -258,15 +262,12 @@ func (d *Device) StreamWaitEvent(ctx context.Context, s backend.Stream, e backen
 
 // DestroyEvent implements [backend.Backend].
 func (d *Device) DestroyEvent(ctx context.Context, e backend.Event) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	o, ok := d.events.claim(uint64(e))
-	if !ok {
-		return stale()
+	o, r := d.claimed(ctx, &d.events, uint64(e))
+	if !r.Ok() {
+		return r
 	}
 	a := C.rf_destroy_event(d.c, C.rf_handle(o.ref))
-	r := result(&a)
+	r = result(&a)
 	d.events.settle(uint64(e), r.Ok())
 	return r
 }
@@ -295,15 +296,12 @@ func (d *Device) Alloc(ctx context.Context, p backend.Place, size uint64) (backe
 
 // Free implements [backend.Backend].
 func (d *Device) Free(ctx context.Context, m backend.Memory) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	o, ok := d.memory.claim(uint64(m))
-	if !ok {
-		return stale()
+	o, r := d.claimed(ctx, &d.memory, uint64(m))
+	if !r.Ok() {
+		return r
 	}
 	a := C.rf_free(d.c, o.mem, host(o.place))
-	r := result(&a)
+	r = result(&a)
 	d.memory.settle(uint64(m), r.Ok())
 	return r
 }
@@ -320,15 +318,12 @@ func (o *object) reach(offset, size uint64) (p unsafe.Pointer, ok bool) {
 // pinned returns a range of pinned memory as bytes, or the answer to a call
 // that must not touch it.
 func (d *Device) pinned(ctx context.Context, m backend.Memory, offset uint64, n int) ([]byte, backend.Result) {
-	if d.gone(ctx) {
-		return nil, d.absent()
-	}
-	o, ok := d.memory.get(uint64(m))
-	if !ok {
-		return nil, stale()
+	o, r := d.named(ctx, &d.memory, uint64(m))
+	if !r.Ok() {
+		return nil, r
 	}
 	a := C.rf_check_context(d.c)
-	r := result(&a)
+	r = result(&a)
 	if !r.Ok() {
 		return nil, r
 	}
@@ -389,12 +384,9 @@ func (d *Device) Copy(ctx context.Context, dst, src backend.Span) backend.Result
 
 // CopyAsync implements [backend.Backend].
 func (d *Device) CopyAsync(ctx context.Context, dst, src backend.Span, s backend.Stream) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	q, ok := d.streams.get(uint64(s))
-	if !ok {
-		return stale()
+	q, r := d.named(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return r
 	}
 	to, from, kind, r := d.sides(dst, src)
 	if !r.Ok() {
@@ -407,15 +399,13 @@ func (d *Device) CopyAsync(ctx context.Context, dst, src backend.Span, s backend
 // Submit implements [backend.Backend]. The kernel's one argument is the address
 // of the argument memory.
 func (d *Device) Submit(ctx context.Context, s backend.Stream, l backend.Launch) backend.Result {
-	if d.gone(ctx) {
-		return d.absent()
-	}
-	q, ok := d.streams.get(uint64(s))
-	if !ok {
-		return stale()
+	q, r := d.named(ctx, &d.streams, uint64(s))
+	if !r.Ok() {
+		return r
 	}
 	var args object
 	if l.Args != 0 {
+		var ok bool
 		if args, ok = d.memory.get(uint64(l.Args)); !ok {
 			return stale()
 		}

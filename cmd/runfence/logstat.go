@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -257,24 +258,23 @@ func (c *census) of(e *translog.Entry) counted {
 	return x
 }
 
-// sum adds up counts by some key of what was counted, most first.
-func sum[K comparable](c *census, key func(counted) (K, bool), compare func(a, b K) int) (keys []K, counts map[K]uint64) {
-	counts = map[K]uint64{}
+// sum adds up counts by some key of what was counted, most first. A list
+// without anything in it is a list for scripts too.
+func sum[K comparable, T any](c *census, key func(counted) (K, bool), compare func(a, b K) int, tallied func(K, uint64) T) []T {
+	counts := map[K]uint64{}
 	for x, i := range c.kinds {
 		if k, ok := key(x); ok {
 			counts[k] += c.counts[i]
 		}
 	}
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b K) int {
-		if d := cmp.Compare(counts[b], counts[a]); d != 0 {
-			return d
-		}
-		return compare(a, b)
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b K) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), compare(a, b))
 	})
-	return keys, counts
+	out := make([]T, 0, len(keys))
+	for _, k := range keys {
+		out = append(out, tallied(k, counts[k]))
+	}
+	return out
 }
 
 func (c *census) stat(l *logFile, ended error) *logStat {
@@ -283,48 +283,26 @@ func (c *census) stat(l *logFile, ended error) *logStat {
 		Log: l.name, Format: l.Format().String(), Schema: h.Schema, Rules: h.Rules,
 		Records: c.records, Entries: c.entries, Repeated: c.again, Lost: l.lost, Closed: l.Closed(),
 		Worlds: c.worlds, Gaps: c.gaps,
-		// A list without anything in it is a list for scripts too.
-		Kinds: []tally{}, Machines: []tally{}, Rows: []rowTally{}, Outcomes: []callTally{}, Refusals: []whyTally{},
 	}
 	if torn := asTorn(ended); torn != nil {
 		st.Torn = &tornStat{Offset: torn.Place.Offset, Line: torn.Place.Line, Tail: torn.Tail, Zeros: torn.Zeros}
 	} else if ended != io.EOF {
 		st.Damage = ended.Error()
 	}
-	kinds, n := sum(c, func(x counted) (string, bool) { return x.kind.String(), true }, cmp.Compare[string])
-	for _, k := range kinds {
-		st.Kinds = append(st.Kinds, tally{k, n[k]})
-	}
-	machines, n := sum(c, func(x counted) (string, bool) {
+	named := func(name string, n uint64) tally { return tally{name, n} }
+	st.Kinds = sum(c, func(x counted) (string, bool) { return x.kind.String(), true }, cmp.Compare[string], named)
+	st.Machines = sum(c, func(x counted) (string, bool) {
 		return c.machineName(x.machine), x.kind != machine.Reserved // which is of none
-	}, cmp.Compare[string])
-	for _, k := range machines {
-		st.Machines = append(st.Machines, tally{k, n[k]})
-	}
-	rows, rn := sum(c, c.rowOf, func(a, b rowTally) int {
+	}, cmp.Compare[string], named)
+	st.Rows = sum(c, c.rowOf, func(a, b rowTally) int {
 		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.From, b.From), cmp.Compare(a.Row, b.Row))
-	})
-	for _, k := range rows {
-		n := rn[k]
-		k.Count = n
-		st.Rows = append(st.Rows, k)
-	}
-	calls, cn := sum(c, c.callOf, func(a, b callTally) int {
+	}, func(t rowTally, n uint64) rowTally { t.Count = n; return t })
+	st.Outcomes = sum(c, c.callOf, func(a, b callTally) int {
 		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Code, b.Code))
-	})
-	for _, k := range calls {
-		n := cn[k]
-		k.Count = n
-		st.Outcomes = append(st.Outcomes, k)
-	}
-	whys, wn := sum(c, c.whyOf, func(a, b whyTally) int {
+	}, func(t callTally, n uint64) callTally { t.Count = n; return t })
+	st.Refusals = sum(c, c.whyOf, func(a, b whyTally) int {
 		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Why, b.Why))
-	})
-	for _, k := range whys {
-		n := wn[k]
-		k.Count = n
-		st.Refusals = append(st.Refusals, k)
-	}
+	}, func(t whyTally, n uint64) whyTally { t.Count = n; return t })
 	return st
 }
 

@@ -26,6 +26,8 @@ type device struct {
 	works  map[uint64]Work
 	images map[uint64]*image
 	nextID uint64
+	// again: work stays when a run was prepared of it; see Commands.
+	again bool
 
 	// skipped and lost are the notices that a confirmed reset found in the
 	// ring, and those that the ring had no room for.
@@ -45,6 +47,7 @@ type slot struct {
 	record            [recordSize]byte
 	head              [ArgsOffset]byte
 	work              Work
+	workID            uint64
 }
 
 // Work is what a run executes: two kernels and the bytes that both are given.
@@ -322,8 +325,10 @@ func (d *device) prepareRun(ctx context.Context, c *machine.Command) machine.Res
 	if !r.Ok() {
 		return answer(r, 0)
 	}
-	s.work, s.caller = w, w.Caller
-	d.remove(c.Args[0])
+	s.work, s.caller, s.workID = w, w.Caller, c.Args[0]
+	if !d.again {
+		d.remove(c.Args[0])
+	}
 	return machine.Result{}
 }
 
@@ -358,7 +363,7 @@ func (d *device) enlarge(ctx context.Context, s *slot, size uint64) (res machine
 // releaseRun lets go of what was the run's. The slot's blocks stay for the next.
 func (d *device) releaseRun(_ context.Context, c *machine.Command) machine.Result {
 	s := &d.slots[c.Ref.Slot]
-	s.work, s.caller = Work{}, 0
+	s.work, s.caller, s.workID = Work{}, 0, 0
 	return machine.Result{}
 }
 

@@ -54,7 +54,7 @@ func (d *device) rollBack(ctx context.Context, c *machine.Command) machine.Resul
 			*m = 0
 		}
 	}
-	s.argsSize, s.work, s.caller = 0, Work{}, 0
+	s.argsSize, s.work, s.caller, s.workID = 0, Work{}, 0, 0
 	return machine.Result{Value: c.Args[0]}
 }
 

@@ -53,6 +53,7 @@ type World struct {
 	midstep bool     // see unwind
 
 	canon *canonical // working memory, made on first use
+	spare []uint64   // see SetState
 }
 
 // maxJoint bounds how deep joint steps may call one another.

@@ -132,3 +132,77 @@ func BenchmarkExplore(b *testing.B) {
 		buf = dst.AppendCanonical(buf[:0], n)
 	}
 }
+
+// lane is what a lane with two slots has on its device: two runs' rigs, with
+// result regions and their sources, idle or under way.
+func lane(tb testing.TB, busy bool) *sim.Device {
+	r := newRig(tb, sim.Config{NoProofs: true, Budget: 1, Faults: sim.Faults(sim.FailAfter, sim.KernelFatal)})
+	ctx := context.Background()
+	other := *r
+	other.coreS, _ = r.d.CreateStream(ctx)
+	other.cpuS, _ = r.d.CreateStream(ctx)
+	other.coreE, _ = r.d.CreateEvent(ctx)
+	other.cpuE, _ = r.d.CreateEvent(ctx)
+	other.args, _ = r.d.Alloc(ctx, backend.DeviceMemory, 64)
+	other.core.Args, other.cpu.Args = other.args, other.args
+	for range 2 {
+		m, _ := r.d.Alloc(ctx, backend.PinnedMemory, 64)
+		r.d.Write(ctx, m, 8, []byte{1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0})
+		if _, res := r.d.Alloc(ctx, backend.DeviceMemory, 64); !res.Ok() {
+			tb.Fatal(res)
+		}
+	}
+	for range 3 {
+		if !r.run(ctx) || !other.run(ctx) {
+			tb.Fatal("run failed")
+		}
+	}
+	if !busy {
+		return r.d
+	}
+	for _, x := range []*rig{r, &other} {
+		x.d.Submit(ctx, x.coreS, x.core)
+		x.d.RecordEvent(ctx, x.coreE, x.coreS)
+		x.d.StreamWaitEvent(ctx, x.cpuS, r.coreE)
+		x.d.Submit(ctx, x.cpuS, x.cpu)
+		x.d.RecordEvent(ctx, x.cpuE, x.cpuS)
+	}
+	r.d.Begin(sim.Op{Kind: sim.OpQueryEvent, Event: r.cpuE})
+	k := r.d.Begin(sim.Op{Kind: sim.OpWaitEvent, Event: r.cpuE, Timeout: time.Second})
+	if err := r.d.Apply(sim.Choice{Kind: sim.ChooseEffect, Target: uint64(k)}); err != nil {
+		tb.Fatal(err)
+	}
+	return r.d
+}
+
+func eachLane(b *testing.B, bench func(*testing.B, *sim.Device)) {
+	for name, busy := range map[string]bool{"idle": false, "busy": true} {
+		b.Run(name, func(b *testing.B) {
+			d := lane(b, busy)
+			b.ReportAllocs()
+			bench(b, d)
+		})
+	}
+}
+
+func BenchmarkAppendState(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		var buf []byte
+		for b.Loop() {
+			buf = d.AppendState(buf[:0])
+		}
+		b.ReportMetric(float64(len(buf)), "bytes")
+	})
+}
+
+func BenchmarkSetState(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		state := d.AppendState(nil)
+		x := d.Clone()
+		for b.Loop() {
+			if err := x.SetState(state); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -545,8 +545,8 @@ func (e *encoder) call(i int) {
 	e.known(KindMemory, uint64(op.Launch.Args))
 	e.u(uint64(op.Launch.Blocks))
 	e.flags(op.Timeout > 0)
-	e.u(uint64(len(op.Data)))
-	e.b = append(e.b, op.Data...)
+	e.u(uint64(c.dataLen))
+	e.b = append(e.b, e.d.payload(c)...)
 
 	st := &c.strike
 	e.flags(st.hang, st.lost, st.late)

@@ -32,6 +32,7 @@ func TestAClonesSlicesAreItsOwn(t *testing.T) {
 	d.Submit(ctx, s, l)
 	d.Free(ctx, m)
 	d.Begin(Op{Kind: OpReset})
+	d.Begin(Op{Kind: OpWrite, Data: []byte{1}})
 
 	c := d.Clone()
 	a, b := reflect.ValueOf(d).Elem(), reflect.ValueOf(c).Elem()

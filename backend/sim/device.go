@@ -115,7 +115,7 @@ type thread struct {
 // Device is a simulated accelerator. It is not safe for concurrent use; see
 // [Host]. The zero Device is not usable; see [New].
 type Device struct {
-	cfg        *Config // shared by clones, never changed
+	cfg        *settings
 	now        int64
 	thread     int
 	during     OpKind // the call under way
@@ -142,6 +142,7 @@ type Device struct {
 	posts      []posted
 	ring       []posted
 	calls      []call
+	data       []byte // of the calls; see keep
 	violations []Violation
 
 	// Not part of the value: a clone has none of it.
@@ -162,9 +163,21 @@ func New(cfg Config) (*Device, error) {
 	if cfg.MemoryLimit == 0 {
 		cfg.MemoryLimit = 64 << 20
 	}
-	d := &Device{cfg: &cfg, freeEntry: -1, budget: cfg.Budget, contexts: []bool{!cfg.Borrowed}}
-	d.threads = []thread{{current: d.Home()}}
+	d := &Device{cfg: newSettings(cfg)}
+	d.initial()
 	return d, nil
+}
+
+// initial makes d what it was when it was new, and keeps its memory.
+func (d *Device) initial() {
+	*d = Device{
+		cfg: d.cfg, freeEntry: -1, budget: d.cfg.Budget,
+		threads: append(d.threads[:0], thread{current: d.Home()}), contexts: append(d.contexts[:0], !d.cfg.Borrowed),
+		streams: d.streams[:0], entries: d.entries[:0], events: d.events[:0], mems: d.mems[:0], arena: d.arena[:0],
+		pairs: d.pairs[:0], edges: d.edges[:0], posts: d.posts[:0], ring: d.ring[:0], calls: d.calls[:0], data: d.data[:0],
+		violations: d.violations[:0],
+		policy:     d.policy, trace: d.trace, scratch: d.scratch,
+	}
 }
 
 // Clone returns an independent copy of the device's state, without its policy
@@ -192,6 +205,7 @@ func (d *Device) CloneInto(dst *Device) {
 	dst.posts = append(old.posts[:0], d.posts...)
 	dst.ring = append(old.ring[:0], d.ring...)
 	dst.calls = append(old.calls[:0], d.calls...)
+	dst.data = append(old.data[:0], d.data...)
 	dst.violations = append(old.violations[:0], d.violations...)
 	dst.policy, dst.trace, dst.scratch = nil, nil, old.scratch
 }

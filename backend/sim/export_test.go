@@ -41,3 +41,47 @@ func sign(due int64) int64 {
 	}
 	return 0
 }
+
+// Plain returns a copy of the value of the device, for comparison field by
+// field: what AppendState must hold, down to what nobody can see.
+func (d *Device) Plain() *Device {
+	c := d.Clone()
+	c.cfg, c.scratch = nil, scratch{}
+	// Only the calls say where their data is.
+	c.data = nil
+	for i := range c.calls {
+		k := &c.calls[i]
+		k.op.Data, k.dataAt = append([]byte(nil), d.payload(k)...), 0
+	}
+	return c
+}
+
+// Tickets returns the calls that were begun and not taken.
+func (d *Device) Tickets() (list []Ticket) {
+	for i := range d.calls {
+		if d.calls[i].phase != callFree {
+			list = append(list, d.ticket(i))
+		}
+	}
+	return list
+}
+
+// Handles returns what is alive.
+func (d *Device) Handles() (list []uint64) {
+	for i := range d.streams {
+		if d.streams[i].state == slotLive {
+			list = append(list, uint64(d.streamHandle(i)))
+		}
+	}
+	for i := range d.events {
+		if d.events[i].state == slotLive {
+			list = append(list, uint64(d.eventHandle(i)))
+		}
+	}
+	for i := range d.mems {
+		if d.mems[i].state == slotLive {
+			list = append(list, uint64(d.memHandle(i)))
+		}
+	}
+	return list
+}

@@ -242,8 +242,8 @@ func (d *Device) Inject(f Fault) error {
 	if f.Nth > 0 {
 		f.Nth += d.nth[f.Op]
 	}
-	cfg := *d.cfg
+	cfg := d.cfg.Config
 	cfg.Plan = append(cfg.Plan[:len(cfg.Plan):len(cfg.Plan)], f)
-	d.cfg = &cfg
+	d.cfg = newSettings(cfg)
 	return nil
 }

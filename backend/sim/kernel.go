@@ -66,9 +66,9 @@ type KernelSpec struct {
 // Define makes a kernel image known to the device and returns its name. Clones
 // made before do not know it.
 func (d *Device) Define(spec KernelSpec) backend.Kernel {
-	cfg := *d.cfg
+	cfg := d.cfg.Config
 	cfg.Kernels = append(cfg.Kernels[:len(cfg.Kernels):len(cfg.Kernels)], spec)
-	d.cfg = &cfg
+	d.cfg = newSettings(cfg)
 	return backend.Kernel(len(cfg.Kernels))
 }
 

@@ -71,22 +71,16 @@ func (d *Device) alloc(place backend.Place, size uint64) (backend.Memory, backen
 		d.mems = append(d.mems, allocation{off: uint64(len(d.arena)), region: size})
 		d.arena = append(d.arena, make([]byte, size)...)
 		if !d.cfg.Residue {
-			paint(d.arena[d.mems[i].off:])
+			paintOver(d.arena[d.mems[i].off:])
 		}
 	} else if !d.cfg.Residue {
-		paint(d.arena[d.mems[i].off : d.mems[i].off+d.mems[i].region])
+		paintOver(d.arena[d.mems[i].off : d.mems[i].off+d.mems[i].region])
 	}
 	a := &d.mems[i]
 	a.gen++
-	a.state, a.place, a.size = slotLive, place, size
+	a.state, a.place, a.size, a.freed = slotLive, place, size, 0
 	d.allocated += size
 	return d.memHandle(i), backend.Success
-}
-
-func paint(b []byte) {
-	for i := range b {
-		b[i] = fill
-	}
 }
 
 // free returns the allocation at once. It drains nothing; if the device still

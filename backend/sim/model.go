@@ -24,7 +24,7 @@ type Model[M any] interface {
 	// that numbers them alike. Neither the clock nor the violations are part of
 	// it: look at the violations of a state before you merge it with another.
 	AppendCanonical(dst []byte, n Naming) []byte
-	// Begin begins a call of the present thread.
+	// Begin begins a call of the present thread. It keeps nothing of the caller's.
 	Begin(op Op) Ticket
 	// Choices appends what may happen next to dst, in a fixed order.
 	Choices(dst []Choice) []Choice
@@ -74,6 +74,8 @@ type call struct {
 	recPos    uint32
 	strike    strike
 	answer    Answer
+	// Where the data of the op is in the device's; the op itself has none.
+	dataAt, dataLen int
 }
 
 func (d *Device) ticket(i int) Ticket { return Ticket(handle(KindCall, i, d.calls[i].gen)) }
@@ -101,7 +103,10 @@ func (d *Device) Begin(op Op) Ticket {
 		i = len(d.calls) - 1
 	}
 	c := &d.calls[i]
+	data := op.Data
+	op.Data = nil
 	*c = call{gen: c.gen + 1, phase: callBegun, op: op, thread: d.thread, strike: d.consult(&op), at: d.now, recStream: -1}
+	d.keep(c, data)
 	if op.Kind.query() {
 		c.at = later(d.now, d.cfg.QueryTime)
 	}
@@ -127,9 +132,36 @@ func (d *Device) Take(t Ticket) (Answer, bool) {
 	a, ok := d.Result(t)
 	if ok {
 		c, _ := d.findCall(t)
-		c.phase, c.op.Data = callFree, nil
+		d.release(c)
+		*c = call{gen: c.gen}
 	}
 	return a, ok
+}
+
+// keep copies the data of a call to the end of the device's. It is not in the
+// op, because that is copied to clones as it is.
+func (d *Device) keep(c *call, data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	c.dataAt, c.dataLen = len(d.data), len(data)
+	d.data = append(d.data, data...)
+}
+
+// payload is the data of a call, valid until the next call begins or ends.
+func (d *Device) payload(c *call) []byte { return d.data[c.dataAt : c.dataAt+c.dataLen] }
+
+// release takes the data of a call out.
+func (d *Device) release(c *call) {
+	if c.dataLen == 0 {
+		return
+	}
+	d.data = append(d.data[:c.dataAt], d.data[c.dataAt+c.dataLen:]...)
+	for i := range d.calls {
+		if x := &d.calls[i]; x.dataAt > c.dataAt {
+			x.dataAt -= c.dataLen
+		}
+	}
 }
 
 // offers reports whether choices may inject a fault of kind k into a call.
@@ -321,7 +353,9 @@ func (d *Device) takeEffect(k *call) {
 		return
 	}
 	if !k.op.Kind.Blocking() {
+		k.op.Data = d.payload(k)
 		k.answer = d.effect(&k.op, &k.strike)
+		k.op.Data = nil
 		k.answer.Data = nil // a view of this device's memory must not reach a clone
 		return
 	}

@@ -29,6 +29,7 @@ func (d *Device) post(si int, e *entry, code backend.Code) {
 func (d *Device) deliver(i int) {
 	p := d.posts[i]
 	d.posts = append(d.posts[:i], d.posts[i+1:]...)
+	p.due = 0
 	if len(d.ring) >= d.cfg.NoticeRing {
 		d.dropped++
 	} else {

@@ -129,7 +129,7 @@ type Op struct {
 	Src     backend.Span   // Copy, CopyAsync
 	Launch  backend.Launch // Submit
 	Timeout time.Duration  // SynchronizeStream, WaitEvent
-	Data    []byte         // Write: what to write; must not change while the call is pending
+	Data    []byte         // Write: what to write; Begin copies it
 }
 
 // SubmitOp returns the submission as an [Op] of the kind of its class.

@@ -201,6 +201,7 @@ func TestCloneIsIndependent(t *testing.T) {
 
 type trailStep struct {
 	op     sim.Op
+	ticket sim.Ticket
 	choice sim.Choice
 }
 
@@ -210,8 +211,7 @@ func wander(t *rapid.T, d *sim.Device, w *toys, label string) (trail []trailStep
 		choices := d.Choices(nil)
 		if len(choices) == 0 || rapid.IntRange(0, 2).Draw(t, "begin") == 0 {
 			op := w.op(genStep().Draw(t, "step"))
-			d.Begin(op)
-			trail = append(trail, trailStep{op: op})
+			trail = append(trail, trailStep{op: op, ticket: d.Begin(op)})
 			continue
 		}
 		c := rapid.SampledFrom(choices).Draw(t, "choice")

@@ -211,7 +211,7 @@ func (d *Device) finish(si int, code backend.Code) {
 		d.start(si)
 		return
 	}
-	s.due, s.flagDue = never, never
+	s.due, s.flagDue, s.working = never, never, false
 	if s.state == slotZombie {
 		d.freeStream(s)
 	}
@@ -225,8 +225,7 @@ func (d *Device) pop(si int) {
 	if s.n == 0 {
 		s.last = -1
 	}
-	d.entries[i].kind = entryFree
-	d.entries[i].next = d.freeEntry
+	d.entries[i] = entry{next: d.freeEntry}
 	d.freeEntry = i
 }
 

@@ -257,6 +257,12 @@ func (w *World) QueuedRoot(i int) Ref {
 	return UnpackRef(w.words[w.entry(i)+entryRoot])
 }
 
+// QueuedEvent returns the i-th waiting event and whom it is for.
+func (w *World) QueuedEvent(i int) (Ref, EventID) {
+	at := w.entry(i)
+	return UnpackRef(w.words[at+entryRef]), EventID(w.words[at+entryEvent] & 0xffff)
+}
+
 func (w *World) entry(i int) int { return w.queueAt + 1 + i*entryWords }
 
 // HasNext reports whether an event of the root's operation is waiting.

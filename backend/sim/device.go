@@ -210,6 +210,9 @@ func (d *Device) CloneInto(dst *Device) {
 	dst.policy, dst.trace, dst.scratch = nil, nil, old.scratch
 }
 
+// Budget returns how many faults choices may still inject, of [Config.Budget].
+func (d *Device) Budget() uint8 { return d.budget }
+
 // Now returns the virtual time since the device was made.
 func (d *Device) Now() time.Duration { return time.Duration(d.now) }
 

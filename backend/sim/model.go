@@ -127,6 +127,39 @@ func (d *Device) Result(t Ticket) (Answer, bool) {
 	return a, true
 }
 
+// Pending returns the call of a ticket, as long as it has not been taken.
+func (d *Device) Pending(t Ticket) (Op, bool) {
+	c, ok := d.findCall(t)
+	if !ok {
+		return Op{}, false
+	}
+	return c.op, true
+}
+
+// Progress returns how far a call is from its end: a number that every choice
+// for it lowers. It reports false for a call that was taken.
+func (d *Device) Progress(t Ticket) (left int, ok bool) {
+	c, ok := d.findCall(t)
+	if !ok {
+		return 0, false
+	}
+	return int(callDone - c.phase), true
+}
+
+// Left returns how much is left to happen by itself: what is in the streams,
+// which every move of a stream lowers, and the notices that are under way or in
+// the ring.
+func (d *Device) Left() (streams, notices int) {
+	for i := range d.streams {
+		s := &d.streams[i]
+		streams += 2 * int(s.n)
+		if s.n > 0 && s.flagDue != never {
+			streams++
+		}
+	}
+	return streams, 2*len(d.posts) + len(d.ring)
+}
+
 // Take implements [Model].
 func (d *Device) Take(t Ticket) (Answer, bool) {
 	a, ok := d.Result(t)

@@ -39,7 +39,7 @@ var rules = []Rule{
 
 var (
 	statesAndBelow     = []string{"states/...", "backend", "machine/..."}
-	invariantsAndBelow = concat([]string{"invariants"}, statesAndBelow)
+	invariantsAndBelow = concat([]string{"invariants", "invariants/model"}, statesAndBelow)
 	scenarioAndBelow   = concat([]string{"scenario/..."}, invariantsAndBelow)
 	exploreAndBelow    = concat([]string{"invariants/explore/..."}, scenarioAndBelow)
 

@@ -1,6 +1,9 @@
 package explore
 
-import "github.com/runfence/runfence/machine"
+import (
+	"github.com/runfence/runfence/invariants/model"
+	"github.com/runfence/runfence/machine"
+)
 
 // System is what is explored: a state that moves by choices, and nothing else.
 // Its methods are safe for concurrent use.
@@ -41,16 +44,7 @@ type State interface {
 
 // Move is one thing that may happen in a state. What it means is the System's
 // affair; the same number may mean another thing in another state.
-type Move uint64
+type Move = model.Move
 
 // Finding is what is wrong with a state or with a step that led to it.
-type Finding struct {
-	// Kind is the id of the invariant that is broken, or "deadlock",
-	// "unfinished", "unranked" or "hole".
-	Kind string
-	// Detail says what broke it.
-	Detail string
-}
-
-// Error says what is wrong.
-func (f *Finding) Error() string { return f.Kind + ": " + f.Detail }
+type Finding = model.Finding

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
+	"github.com/runfence/runfence/invariants/model"
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/states"
 )
@@ -36,6 +37,8 @@ type session struct {
 	lane     *lane          // the present one
 	alone    *alone         // the environment without a lane
 	pure     *machine.World // the world that is stepped by hand
+	model    *model.State   // what is moved by choices
+	modelled *model.System
 	sources  map[string]*states.BufferSource
 	buffers  map[string]states.Buffer
 	below    *machine.Rules // the lane's, while it is an orchestrator's

@@ -333,7 +333,7 @@ func parseCode(v string) (backend.Code, error) {
 var verbs = map[string]*verb{}
 
 func init() {
-	for _, table := range [][]verb{deviceVerbs, rawVerbs, laneVerbs, referenceVerbs, environmentVerbs, latchVerbs, holdVerbs, pureVerbs, inspectVerbs, workerVerbs, packetVerbs, bufferVerbs, retentionVerbs} {
+	for _, table := range [][]verb{deviceVerbs, rawVerbs, laneVerbs, referenceVerbs, environmentVerbs, latchVerbs, holdVerbs, pureVerbs, inspectVerbs, workerVerbs, packetVerbs, bufferVerbs, retentionVerbs, modelVerbs} {
 		for i := range table {
 			verbs[table[i].name] = &table[i]
 		}

@@ -27,4 +27,3 @@ type laneState struct{ *model.State }
 
 // CopyFrom implements [State].
 func (s laneState) CopyFrom(o State) { s.State.CopyFrom(o.(laneState).State) }
-

@@ -160,7 +160,7 @@ func (x *naming) list() {
 			add(v, base+uint64(p), part(p))
 		}
 	}
-	add(uint64(s.sys.caller), 1<<20, partOther)
+	add(uint64(s.caller), 1<<20, partOther)
 	for at, i := range x.order {
 		c := &s.calls[i]
 		add(uint64(c.ticket), 1<<21+uint64(at), partOther)

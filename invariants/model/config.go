@@ -85,20 +85,10 @@ func (c Config) withDefaults() (Config, error) {
 // String writes the bounds in one line, as [ParseConfig] reads them.
 func (c Config) String() string {
 	c, _ = c.withDefaults()
-	out := []string{fmt.Sprintf("runs=%d slots=%d depth=%d", c.Runs, c.Slots, c.Depth)}
-	for _, n := range []struct {
-		name  string
-		v, no int
-	}{
-		{"threads", c.Threads, 1},
-		{"spare", c.Spare, 0},
-		{"polls", c.Polls, 0},
-		{"expiries", c.Expiries, 0},
-		{"recoveries", c.Recoveries, 0},
-		{"tokens", c.Tokens, 0},
-	} {
-		if n.v != n.no {
-			out = append(out, fmt.Sprintf("%s=%d", n.name, n.v))
+	var out []string
+	for _, n := range c.numbers() {
+		if *n.v != n.no {
+			out = append(out, fmt.Sprintf("%s=%d", n.name, *n.v))
 		}
 	}
 	for _, f := range c.flags() {
@@ -107,12 +97,34 @@ func (c Config) String() string {
 		}
 	}
 	if c.Budget > 0 {
-		out = append(out, fmt.Sprintf("faults=%d", c.Budget), "kinds="+faultText(c.Faults))
+		out = append(out, "kinds="+faultText(c.Faults))
 		if c.FaultOps != 0 {
 			out = append(out, "calls="+opText(c.FaultOps))
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+type number struct {
+	name string
+	v    *int
+	// no is what need not be said.
+	no int
+}
+
+func (c *Config) numbers() []number {
+	return []number{
+		{"runs", &c.Runs, -1},
+		{"slots", &c.Slots, 1},
+		{"depth", &c.Depth, 1},
+		{"threads", &c.Threads, 1},
+		{"spare", &c.Spare, 0},
+		{"polls", &c.Polls, 0},
+		{"expiries", &c.Expiries, 0},
+		{"recoveries", &c.Recoveries, 0},
+		{"tokens", &c.Tokens, 0},
+		{"faults", &c.Budget, 0},
+	}
 }
 
 type toggle struct {

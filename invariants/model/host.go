@@ -288,10 +288,10 @@ func (s *State) arguments(m Move, args *[machine.MaxArgs]uint64) int {
 	args[0] = process
 	switch o {
 	case opPrepare:
-		args[1], args[2], args[3] = s.sys.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
+		args[1], args[2], args[3] = s.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
 		return 4
 	case opSubmit:
-		args[1], args[2], args[3] = s.sys.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
+		args[1], args[2], args[3] = s.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
 		s.before(slot, args[4:])
 		return 8
 	case opRecover, opClose:

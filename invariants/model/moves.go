@@ -27,7 +27,7 @@ func (s *System) MoveText(st *State, m Move) string {
 	switch o {
 	case opRecover, opClose, opQuarantine:
 	case opReserve:
-		words = append(words, fmt.Sprint(m.slot()), fmt.Sprintf("of=%d by=%d", m.of(), m.by()), []string{"cpu_done", "core_done"}[m.variant()])
+		words = append(words, fmt.Sprint(m.slot()), []string{"cpu_done", "core_done"}[m.variant()], fmt.Sprintf("of=%d by=%d", m.of(), m.by()))
 	case opRelease:
 		words = append(words, fmt.Sprint(m.slot()), []string{"core", "cpu"}[m.variant()])
 	default:
@@ -62,7 +62,7 @@ func (s *State) choiceText(c sim.Choice) string {
 
 // handleText names a handle by what it is to its slot, and a call by whose it is.
 func (s *State) handleText(h uint64) string {
-	if h == uint64(s.sys.caller) {
+	if h == uint64(s.caller) {
 		return "caller"
 	}
 	for i := range s.calls {

@@ -43,6 +43,9 @@ type State struct {
 	dev  *sim.Device
 	cmd  *states.Commands
 	host host
+	// work is what every run does, behind what the caller's stream does.
+	work   uint64
+	caller backend.Stream
 	// calls are the commands in flight, in the order in which they were issued.
 	calls []call
 
@@ -96,7 +99,7 @@ func (s *State) CopyFrom(o *State) {
 	s.w.CopyFrom(o.w)
 	o.dev.CloneInto(s.dev)
 	s.cmd.CopyFrom(o.cmd)
-	s.host = o.host
+	s.host, s.work, s.caller = o.host, o.work, o.caller
 	s.calls = resize(s.calls, len(o.calls))
 	for i := range o.calls {
 		answers := s.calls[i].answers

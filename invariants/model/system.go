@@ -30,16 +30,16 @@ type System struct {
 type places struct {
 	run, fence, token, drain, prepare, submit, health, environment, lane, recovery *machine.Machine
 
-	ops                     [numOps]operation
-	notice, skip, drop      machine.EventID
-	identity                [3]machine.FactID // of run
-	permit, arming, holder  machine.FactID
-	epoch, dispatch         int // sorts
-	idle, finalized, vacant machine.StateID
-	prepared                machine.StateID
-	launched, partial       machine.StateID
-	launching, drained      machine.StateID
-	waiting                 machine.StateID // of prepare
+	ops                    [numOps]operation
+	notice, skip, drop     machine.EventID
+	identity               [3]machine.FactID // of run
+	permit, arming, holder machine.FactID
+	epoch, dispatch        int // sorts
+	idle, finalized        machine.StateID
+	prepared               machine.StateID
+	launched, partial      machine.StateID
+	launching, drained     machine.StateID
+	waiting                machine.StateID // of prepare
 }
 
 type operation struct {
@@ -75,8 +75,22 @@ func New(c Config) (*System, error) {
 	if s.weights, err = weigh(c.Rules); err != nil {
 		return nil, err
 	}
-	pools := map[string]int{"slot": c.Slots, "token": max(1, c.Tokens), "callable": 1, "watched": 2 * c.Slots}
-	w, err := c.Rules.NewWorld(machine.Config{Name: "lane", Pools: pools})
+	s.start, err = s.Begin(nil)
+	return s, err
+}
+
+// Pools are the capacities of the world's pools.
+func (s *System) Pools() map[string]int {
+	return map[string]int{"slot": s.config.Slots, "token": max(1, s.config.Tokens), "callable": 1, "watched": 2 * s.config.Slots}
+}
+
+// World is the name of the world in logs.
+const World = "lane"
+
+// Begin makes the state that everything begins with anew, with the recorder
+// taking every record from the first on.
+func (s *System) Begin(r machine.Recorder) (*State, error) {
+	w, err := s.rules.NewWorld(machine.Config{Name: World, Pools: s.Pools()})
 	if err != nil {
 		return nil, err
 	}
@@ -85,15 +99,12 @@ func New(c Config) (*System, error) {
 		return nil, err
 	}
 	st := newState(s, w, dev)
-	if st.cmd, err = states.NewCommands(c.Rules, &st.desk, c.Slots, timeout); err != nil {
+	st.recorder = r
+	if st.cmd, err = states.NewCommands(s.rules, &st.desk, s.config.Slots, timeout); err != nil {
 		return nil, err
 	}
 	st.scratch = st.cmd.Clone(&st.desk)
-	if err := s.open(st); err != nil {
-		return nil, err
-	}
-	s.start = st
-	return s, nil
+	return st, s.open(st)
 }
 
 // device makes the device: two kernels that shake hands, each waiting for the
@@ -179,10 +190,10 @@ func (s *System) open(st *State) error {
 			}
 		}
 		a, _ := st.dev.Take(t)
-		s.caller = backend.Stream(a.Handle)
-		work.Caller = s.caller
+		st.caller = backend.Stream(a.Handle)
+		work.Caller = st.caller
 	}
-	s.work = st.cmd.Define(work)
+	st.work = st.cmd.Define(work)
 	st.scratch = st.cmd.Clone(&st.desk)
 	st.host.runs, st.host.spare, st.host.polls = uint8(s.config.Runs), uint8(s.config.Spare), uint8(s.config.Polls)
 	st.host.expiries, st.host.recoveries = uint8(s.config.Expiries), uint8(s.config.Recoveries)

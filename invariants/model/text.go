@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,22 +54,35 @@ func ParseFaults(list string) (set sim.FaultSet, err error) {
 	return set, nil
 }
 
+// Bound names one of the bounds of a [Config].
+type Bound struct {
+	Name string
+	// Number bounds are NAME=NUMBER, List bounds NAME=A,B; the others are flags.
+	Number, List bool
+}
+
+// Bounds lists the bounds that [ParseConfig] knows.
+func Bounds() (out []Bound) {
+	var c Config
+	for _, n := range c.numbers() {
+		out = append(out, Bound{Name: n.name, Number: true})
+	}
+	for _, f := range c.flags() {
+		out = append(out, Bound{Name: f.name})
+	}
+	return append(out, Bound{Name: "kinds", List: true}, Bound{Name: "calls", List: true})
+}
+
 // ParseConfig reads what [Config.String] writes: NAME=NUMBER and the names of
 // flags, in any order. Its errors wrap [ErrConfig] and name the nearest word.
 func ParseConfig(text string) (Config, error) {
 	var c Config
-	numbers := map[string]*int{
-		"runs": &c.Runs, "slots": &c.Slots, "depth": &c.Depth, "threads": &c.Threads, "spare": &c.Spare, "polls": &c.Polls,
-		"expiries": &c.Expiries, "recoveries": &c.Recoveries, "tokens": &c.Tokens, "faults": &c.Budget,
+	numbers, flags := map[string]*int{}, map[string]*bool{}
+	for _, n := range c.numbers() {
+		numbers[n.name] = n.v
 	}
-	known := []string{"kinds", "calls"}
-	for n := range numbers {
-		known = append(known, n)
-	}
-	flags := map[string]*bool{}
 	for _, f := range c.flags() {
 		flags[f.name] = f.on
-		known = append(known, f.name)
 	}
 	for _, word := range strings.Fields(text) {
 		name, value, valued := strings.Cut(word, "=")
@@ -81,15 +95,13 @@ func ParseConfig(text string) (Config, error) {
 		case valued && name == "kinds":
 			c.Faults, err = ParseFaults(value)
 		case valued && name == "calls":
-			for _, n := range strings.Split(value, ",") {
-				k, perr := sim.ParseOpKind(n)
-				if perr != nil {
-					err = perr
-				}
-				c.FaultOps |= sim.Ops(k)
-			}
+			c.FaultOps, err = parseOps(value)
 		default:
-			return c, fmt.Errorf("%w: %s", ErrConfig, machine.Unknown("bound", word, known))
+			var known []string
+			for _, b := range Bounds() {
+				known = append(known, b.Name)
+			}
+			err = errors.New(machine.Unknown("bound", name, known))
 		}
 		if err != nil {
 			return c, fmt.Errorf("%w: %s: %w", ErrConfig, word, err)
@@ -98,8 +110,17 @@ func ParseConfig(text string) (Config, error) {
 	if c.Budget > 0 && c.Faults == 0 {
 		c.Faults = EveryFault
 	}
-	if _, err := c.withDefaults(); err != nil {
-		return c, err
+	_, err := c.withDefaults()
+	return c, err
+}
+
+func parseOps(list string) (set sim.OpSet, err error) {
+	for _, n := range strings.Split(list, ",") {
+		k, err := sim.ParseOpKind(n)
+		if err != nil {
+			return 0, err
+		}
+		set |= sim.Ops(k)
 	}
-	return c, nil
+	return set, nil
 }

@@ -35,19 +35,42 @@ type Counterexample struct {
 const ErrUnfaithful machine.Reason = "the system is not faithful to its fingerprints"
 
 // tally is what is kept of the findings of one kind: how many, and where the
-// one is that is reached by the fewest moves and, of those, from the state of
-// the smallest fingerprint. Which of that state's moves it was is not kept: that
-// depends on which of the states of this fingerprint came first.
+// first one is.
 type tally struct {
-	count  uint64
-	length int
-	before machine.Fingerprint
-	at     ref
+	count uint64
+	place
 }
 
-func (t *tally) add(o tally) {
-	if t.count == 0 || o.length < t.length || o.length == t.length && less(o.before, t.before) {
-		t.length, t.before, t.at = o.length, o.before, o.at
+// place is where a finding is: in a state, or in a move from there. Which of the
+// moves it was is not kept: that depends on which of the states of this
+// fingerprint came first.
+type place struct {
+	level int // of the state
+	move  bool
+	fp    machine.Fingerprint
+	at    ref
+}
+
+func (p *place) length() int {
+	if p.move {
+		return p.level + 1
+	}
+	return p.level
+}
+
+// compare orders places: by the length of the way; of those that are equal in
+// that, moves are found a level before the states that others lead to; then by
+// fingerprint.
+func (p *place) compare(o *place) int {
+	return cmp.Or(
+		cmp.Compare(p.length(), o.length()), cmp.Compare(p.level, o.level),
+		cmp.Compare(p.fp.Hi, o.fp.Hi), cmp.Compare(p.fp.Lo, o.fp.Lo),
+	)
+}
+
+func (t *tally) add(o *tally) {
+	if t.count == 0 || o.compare(&t.place) < 0 {
+		t.place = o.place
 	}
 	t.count += o.count
 }
@@ -74,7 +97,7 @@ func caught(f **Finding) {
 func (s *search) counterexamples() ([]Counterexample, error) {
 	type found struct {
 		Counterexample
-		tally
+		place
 		position int
 	}
 	var all []found
@@ -83,14 +106,10 @@ func (s *search) counterexamples() ([]Counterexample, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found{c, *t, position})
+		all = append(all, found{c, t.place, position})
 	}
 	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(
-			cmp.Compare(a.length, b.length),
-			cmp.Compare(a.before.Hi, b.before.Hi), cmp.Compare(a.before.Lo, b.before.Lo),
-			cmp.Compare(a.position, b.position), cmp.Compare(a.Finding.Kind, b.Finding.Kind),
-		)
+		return cmp.Or(a.place.compare(&b.place), cmp.Compare(a.position, b.position), cmp.Compare(a.Finding.Kind, b.Finding.Kind))
 	})
 	var out []Counterexample
 	for _, f := range all {
@@ -131,7 +150,7 @@ func (s *search) walk(kind string, t *tally) (c Counterexample, position int, er
 			return c, 0, err
 		}
 	}
-	if len(way) > t.length {
+	if !t.move {
 		f := final(now)
 		if f == nil || f.Kind != kind {
 			return c, 0, fmt.Errorf("%w: after %d moves there is no %q any more", ErrUnfaithful, len(c.Moves), kind)

@@ -169,7 +169,7 @@ func (s *search) level() error {
 			if s.findings[kind] == nil {
 				s.findings[kind] = &tally{}
 			}
-			s.findings[kind].add(*t)
+			s.findings[kind].add(t)
 		}
 		clear(w.findings)
 	}

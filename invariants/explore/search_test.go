@@ -302,6 +302,10 @@ func plainly(g *graph, keepGoing bool) *explore.Result {
 		switch {
 		case len(a.Moves) != len(b.Moves):
 			return len(a.Moves) - len(b.Moves)
+		case a.Last != b.Last && a.Last:
+			return -1 // it was found a level earlier
+		case a.Last != b.Last:
+			return 1
 		case a.from != b.from && less(a.from, b.from):
 			return -1
 		case a.from != b.from:

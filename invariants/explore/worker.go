@@ -95,7 +95,7 @@ func (w *worker) expand(at ref) error {
 		w.edges++
 		if f := take(w.after, m); f != nil {
 			changes = true
-			w.finding(f, tally{1, w.s.depth + 1, fp, at})
+			w.finding(f, place{w.s.depth, true, fp, at})
 			continue
 		}
 		next := w.after.Fingerprint()
@@ -112,20 +112,20 @@ func (w *worker) expand(at ref) error {
 	}
 	if !changes {
 		if f := final(w.now); f != nil {
-			w.finding(f, tally{1, w.s.depth, fp, at})
+			w.finding(f, place{w.s.depth, false, fp, at})
 		}
 	}
 	return nil
 }
 
-func (w *worker) finding(f *Finding, t tally) {
+func (w *worker) finding(f *Finding, at place) {
 	w.found++
 	known := w.findings[f.Kind]
 	if known == nil {
 		known = &tally{}
 		w.findings[f.Kind] = known
 	}
-	known.add(t)
+	known.add(&tally{1, at})
 	if f.Kind == KindPanic {
 		w.renew()
 	}

@@ -69,12 +69,10 @@ type search struct {
 	before  time.Duration
 	started time.Time
 
-	// halt tells workers to stop after their batches; pausing is set if that is
-	// for a checkpoint alone.
-	halt, pausing atomic.Bool
-
-	mu      sync.Mutex // guards failure
-	failure error
+	// pausing asks workers to stop after their batches, for a checkpoint.
+	pausing atomic.Bool
+	// failure is the first error of a worker.
+	failure atomic.Pointer[error]
 	// telling is held while Progress is told, and while a level ends.
 	telling sync.Mutex
 }
@@ -100,7 +98,6 @@ func (s *search) begin() error {
 }
 
 func (s *search) run(ctx context.Context) (*Result, error) {
-	defer context.AfterFunc(ctx, func() { s.halt.Store(true) })()
 	defer s.ticking()()
 	why := NotStopped
 	for s.now.states.Load() > 0 {
@@ -111,12 +108,11 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 			why = AtDepth
 			break
 		}
-		if err := s.level(); err != nil {
+		if err := s.level(ctx); err != nil {
 			return nil, err
 		}
 		if s.now.states.Load() > 0 {
 			if s.pausing.Swap(false) {
-				s.halt.Store(false)
 				if err := s.writeCheckpoint(); err != nil {
 					return nil, err
 				}
@@ -154,14 +150,14 @@ func (s *search) why(ctx context.Context) Stop {
 }
 
 // level expands what is left of a level, or until it is to stop.
-func (s *search) level() error {
+func (s *search) level(ctx context.Context) error {
 	batches := (int(s.now.states.Load()) + s.o.batch - 1) / s.o.batch
 	workers := s.workers[:min(len(s.workers), batches)]
 	var wg sync.WaitGroup
 	for _, w := range workers[1:] {
-		wg.Go(w.run)
+		wg.Go(func() { w.run(ctx) })
 	}
-	workers[0].run()
+	workers[0].run(ctx)
 	wg.Wait()
 	for _, w := range workers {
 		s.fired.take(w.fired)
@@ -173,7 +169,10 @@ func (s *search) level() error {
 		}
 		clear(w.findings)
 	}
-	return s.failure
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // endLevel goes on to the next level.
@@ -187,14 +186,9 @@ func (s *search) endLevel() error {
 	return s.next.empty()
 }
 
-// fail keeps the first error of a worker, and stops the others.
-func (s *search) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.failure == nil {
-		s.failure = err
-	}
-	s.halt.Store(true)
+// goesOn reports whether a worker is to take another batch.
+func (s *search) goesOn(ctx context.Context) bool {
+	return !s.pausing.Load() && s.failure.Load() == nil && s.why(ctx) == NotStopped
 }
 
 func (s *search) elapsed() time.Duration { return s.before + time.Since(s.started) }
@@ -249,10 +243,7 @@ func (s *search) ticking() (stop func()) {
 		every(s.o.Tick, s.report)
 	}
 	if s.o.Checkpoint != "" && s.o.Every > 0 {
-		every(s.o.Every, func() {
-			s.pausing.Store(true)
-			s.halt.Store(true)
-		})
+		every(s.o.Every, func() { s.pausing.Store(true) })
 	}
 	return func() {
 		close(done)

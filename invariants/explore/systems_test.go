@@ -224,3 +224,44 @@ func (g *graph) system() *small {
 		},
 	}
 }
+
+// quarrel is counters alike that find things on their way, of several kinds and
+// at several depths, both in moves and where nothing can move.
+func quarrel(n, most int) *small {
+	s := alike(counters(n, most))
+	s.name += ", quarrelling"
+	count := s.take
+	s.take = func(v []byte, m explore.Move) *explore.Finding {
+		count(v, m)
+		sum, top := 0, byte(0)
+		for _, x := range v {
+			sum += int(x)
+			top = max(top, x)
+		}
+		switch {
+		case sum == 2*n && int(top) == most-3:
+			return &explore.Finding{Kind: "near", Detail: fmt.Sprint(v)}
+		case sum == 2*n && int(top) == most-2:
+			return &explore.Finding{Kind: "far", Detail: fmt.Sprint(v)}
+		case sum == 3*n && int(top) == most-3:
+			return &explore.Finding{Kind: "late", Detail: fmt.Sprint(v)}
+		}
+		return nil
+	}
+	s.final = func(v []byte) *explore.Finding { return &explore.Finding{Kind: "full", Detail: fmt.Sprint(v)} }
+	return s
+}
+
+// heavy makes states of a system take more bytes.
+func heavy(s *small, n int) *small {
+	s.name += fmt.Sprintf(", %d bytes", n)
+	real := len(s.start)
+	s.start = append(s.start, make([]byte, n)...)
+	if moves := s.moves; moves != nil {
+		s.moves = func(v []byte, dst []explore.Move) []explore.Move { return moves(v[:real], dst) }
+	}
+	if form := s.form; form != nil {
+		s.form = func(v []byte) { form(v[:real]) }
+	}
+	return s
+}

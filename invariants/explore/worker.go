@@ -1,6 +1,9 @@
 package explore
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // worker expands states, a batch at a time. It keeps what it needs for that, so
 // that an expansion allocates nothing.
@@ -36,23 +39,26 @@ func (w *worker) renew() {
 }
 
 // run expands batches until the level has no more or the search is to stop.
-func (w *worker) run() {
-	for !w.s.halt.Load() {
-		more, err := w.expandBatch()
-		if err != nil {
-			w.s.fail(err)
-			return
-		}
-		if !more {
-			break
+func (w *worker) run(ctx context.Context) {
+	err := w.batches(ctx)
+	if err == nil {
+		err = w.flush()
+	}
+	if err != nil {
+		w.s.failure.CompareAndSwap(nil, &err)
+	}
+}
+
+func (w *worker) batches(ctx context.Context) error {
+	for w.s.goesOn(ctx) {
+		if more, err := w.expandBatch(); !more || err != nil {
+			return err
 		}
 		if w.s.o.batchDone != nil {
 			w.s.o.batchDone()
 		}
 	}
-	if err := w.flush(); err != nil {
-		w.s.fail(err)
-	}
+	return nil
 }
 
 func (w *worker) expandBatch() (more bool, err error) {
@@ -74,14 +80,10 @@ func (w *worker) expandBatch() (more bool, err error) {
 			return false, err
 		}
 	}
-	s := w.s
-	s.edges.Add(w.edges)
-	s.found.Add(w.found)
-	states := s.states.Add(w.added)
+	w.s.edges.Add(w.edges)
+	w.s.found.Add(w.found)
+	w.s.states.Add(w.added)
 	w.edges, w.found, w.added = 0, 0, 0
-	if s.o.MaxStates > 0 && states >= s.o.MaxStates || s.o.Memory > 0 && s.table.bytes.Load() > s.o.Memory || s.table.full.Load() {
-		s.halt.Store(true)
-	}
 	return true, nil
 }
 

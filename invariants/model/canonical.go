@@ -63,7 +63,7 @@ func (s *State) Fingerprint() machine.Fingerprint {
 	}
 	if s.sys.config.Exact {
 		x := &s.naming
-		x.exact = s.AppendBinary(x.exact[:0])
+		x.exact = s.appendAll(x.exact[:0])
 		var d xxhash.Digest
 		d.ResetWithSeed(0x9e3779b97f4a7c15)
 		_, _ = d.Write(x.exact)

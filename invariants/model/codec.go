@@ -10,6 +10,14 @@ import (
 
 // AppendBinary appends the state, exactly, to dst.
 func (s *State) AppendBinary(dst []byte) []byte {
+	f := s.Fingerprint()
+	dst = binary.LittleEndian.AppendUint64(dst, f.Hi)
+	dst = binary.LittleEndian.AppendUint64(dst, f.Lo)
+	return s.appendAll(dst)
+}
+
+// appendAll appends everything but the fingerprint.
+func (s *State) appendAll(dst []byte) []byte {
 	part := func(f func([]byte) []byte) {
 		at := len(dst)
 		dst = append(dst, 0, 0, 0, 0)
@@ -100,6 +108,8 @@ func (r *reader) count(most uint64) uint64 {
 // the state is good for nothing but another SetBinary or CopyFrom.
 func (s *State) SetBinary(src []byte) error {
 	r := &reader{src: src}
+	name := r.bytes(16)
+	s.named = machine.Fingerprint{Hi: binary.LittleEndian.Uint64(name), Lo: binary.LittleEndian.Uint64(name[8:])}
 	if err := s.w.SetState(r.part()); err != nil {
 		return err
 	}
@@ -118,10 +128,10 @@ func (s *State) SetBinary(src []byte) error {
 	for i := range s.calls {
 		r.call(s, &s.calls[i])
 	}
-	s.moved()
 	if r.err == nil && len(r.src) > 0 {
 		r.err = errState
 	}
+	s.isNamed = r.err == nil
 	return r.err
 }
 
@@ -136,8 +146,8 @@ func (r *reader) call(s *State, c *call) {
 	for i := range c.cmd.N {
 		c.cmd.Args[i] = r.u()
 	}
-	if rules := s.sys.rules; int(c.cmd.Ref.Machine) >= rules.NumMachines() || int(c.root.Machine) >= rules.NumMachines() || int(c.cmd.Call) >= len(rules.Calls()) ||
-		int(c.row) >= len(rules.At(c.cmd.Ref.Machine).Definition().Rows) {
+	if rules := s.sys.rules; int(c.cmd.Ref.Machine) >= rules.NumMachines() || int(c.root.Machine) >= rules.NumMachines() || int(c.cmd.Call) >= s.sys.calls ||
+		int(c.row) >= rules.At(c.cmd.Ref.Machine).NumRows() {
 		r.err = errState
 		c.cmd.Ref, c.root, c.cmd.Call, c.row = machine.Ref{}, machine.Ref{}, 0, 0
 	}

@@ -199,7 +199,7 @@ next:
 // Take lets a move happen, which is one of those that Moves gave for this state.
 func (s *State) Take(m Move) *Finding {
 	s.steps = 0
-	before, as := s.rank(), s.named
+	before, as := s.rank(), s.Fingerprint()
 	f := s.take(m)
 	if f == nil && !s.isNamed && s.Fingerprint() != as {
 		f = s.ended(before)

@@ -18,6 +18,7 @@ import (
 type System struct {
 	config Config
 	rules  *machine.Rules
+	calls  int // that rules name
 	at     places
 	// weights rank states: see rank.
 	weights *weights
@@ -68,7 +69,7 @@ func New(c Config) (*System, error) {
 	if c.Rules == nil {
 		c.Rules = states.Rules()
 	}
-	s := &System{config: c, rules: c.Rules}
+	s := &System{config: c, rules: c.Rules, calls: len(c.Rules.Calls())}
 	if err := s.find(); err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func TestDatadriven(t *testing.T) {
 
 var (
 	clause = regexp.MustCompile(`\b([FR])([0-9]+)\b`)
-	topic  = regexp.MustCompile(`^(env|latch|launch|fence|waitref|run|device|registry|worker|packet|buffer|caller|join|region|outcome|health|recover|orch)-[a-z-]+\.txt$`)
+	topic  = regexp.MustCompile(`^(env|latch|launch|fence|waitref|run|device|registry|worker|packet|buffer|caller|join|region|outcome|health|recover|orch|model)-[a-z-]+\.txt$`)
 )
 
 // TestHeaders: each file says at its top what it shows and which clauses it

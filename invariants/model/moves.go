@@ -9,7 +9,7 @@ import (
 )
 
 // MoveText writes a move as a scenario does: "start launch 0", "start stale
-// wait 1", "device entry core0", "device fail launch[0] 507000".
+// wait 1", "device entry core0", "device fail launch[0].RecordEvent 507000".
 func (s *System) MoveText(st *State, m Move) string {
 	if m&hostBit == 0 {
 		choices := st.dev.Choices(nil)
@@ -67,7 +67,8 @@ func (s *State) handleText(h uint64) string {
 	}
 	for i := range s.calls {
 		if uint64(s.calls[i].ticket) == h {
-			return s.sys.rules.RefName(s.calls[i].cmd.Ref)
+			op, _ := s.dev.Pending(s.calls[i].ticket)
+			return s.sys.rules.RefName(s.calls[i].cmd.Ref) + "." + op.Kind.String()
 		}
 	}
 	for slot := range s.sys.config.Slots {

@@ -22,8 +22,6 @@ type System struct {
 	at     places
 	// weights rank states: see rank.
 	weights *weights
-	work    uint64 // of every run
-	caller  backend.Stream
 	start   *State
 }
 

@@ -68,7 +68,11 @@ func (s *session) modelBegin(c *call) error {
 		return fmt.Errorf("model begin: %w", err)
 	}
 	s.modelled = sys
-	s.printf("model: %s; the lane is open", sys.Name())
+	is := "the lane is open"
+	if cfg.Opening {
+		is = "the lane is not open yet"
+	}
+	s.printf("model: %s; %s", sys.Name(), is)
 	return nil
 }
 

@@ -96,7 +96,7 @@ func (x *naming) append(dst []byte, n *machine.Naming) []byte {
 	x.n = n
 	u := func(v uint64) { dst = binary.AppendUvarint(dst, v) }
 	h := &s.host
-	dst = append(dst, h.runs, h.spare, h.polls, h.expiries, h.recoveries, bit(h.closed)|bit(h.quarantined)<<1|bit(h.gaveUp)<<2)
+	dst = append(dst, h.runs, h.spare, h.polls, h.expiries, h.recoveries, h.flags())
 	run := s.sys.at.run.ID()
 	for at := range s.sys.config.Slots {
 		dst = append(dst, h.tried[n.At(run, at)])

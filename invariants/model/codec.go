@@ -29,7 +29,7 @@ func (s *State) appendAll(dst []byte) []byte {
 	part(s.dev.AppendState)
 	dst = s.cmd.AppendState(dst)
 	h := &s.host
-	dst = append(dst, h.runs, h.spare, h.polls, h.expiries, h.recoveries, bit(h.closed)|bit(h.quarantined)<<1|bit(h.gaveUp)<<2)
+	dst = append(dst, h.runs, h.spare, h.polls, h.expiries, h.recoveries, h.flags())
 	dst = append(dst, h.tried[:s.sys.config.Slots]...)
 	u(uint64(len(s.calls)))
 	for i := range s.calls {
@@ -55,6 +55,23 @@ func (s *State) appendAll(dst []byte) []byte {
 		}
 	}
 	return dst
+}
+
+func (h *host) flags() (f byte) {
+	for i, on := range h.toggles() {
+		f |= bit(*on) << i
+	}
+	return f
+}
+
+func (h *host) setFlags(f byte) {
+	for i, on := range h.toggles() {
+		*on = f>>i&1 != 0
+	}
+}
+
+func (h *host) toggles() [5]*bool {
+	return [...]*bool{&h.opened, &h.closed, &h.quarantined, &h.detached, &h.gaveUp}
 }
 
 func appendAnswer(dst []byte, a *sim.Answer) []byte {
@@ -122,7 +139,8 @@ func (s *State) SetBinary(src []byte) error {
 	}
 	r.src = rest
 	h := r.bytes(6)
-	s.host = host{runs: h[0], spare: h[1], polls: h[2], expiries: h[3], recoveries: h[4], closed: h[5]&1 != 0, quarantined: h[5]&2 != 0, gaveUp: h[5]&4 != 0}
+	s.host = host{runs: h[0], spare: h[1], polls: h[2], expiries: h[3], recoveries: h[4]}
+	s.host.setFlags(h[5])
 	copy(s.host.tried[:], r.bytes(uint64(s.sys.config.Slots)))
 	s.calls = resize(s.calls, int(r.count(64)))
 	for i := range s.calls {

@@ -42,6 +42,10 @@ type Config struct {
 	// Tokens is how many wait references the host has; it queues waits of one
 	// slot's streams on another's boundaries with them.
 	Tokens int
+	// Opening begins with a lane that is not open yet, and has the host open it.
+	Opening bool
+	// Detach has the host give the lane up without a close, at any time.
+	Detach bool
 	// Close has the host close the lane, at any time.
 	Close bool
 	// Quarantine has the host declare a quarantine, at any time.
@@ -139,7 +143,9 @@ func (c *Config) flags() []toggle {
 		{"async", &c.Async},
 		{"borrowed", &c.Borrowed},
 		{"records", &c.Records},
+		{"opening", &c.Opening},
 		{"close", &c.Close},
+		{"detach", &c.Detach},
 		{"quarantine", &c.Quarantine},
 		{"strangers", &c.Strangers},
 		{"exact", &c.Exact},

@@ -23,6 +23,7 @@ const (
 	opRecover
 	opClose
 	opQuarantine
+	opDetach
 	opReserve
 	opQueue
 	opRevoke
@@ -33,24 +34,24 @@ const (
 
 var opNames = [numOps]string{
 	"", "open", "prepare", "submit", "launch", "advance", "poll", "wait", "finalize", "retry", "abort",
-	"recover", "close", "quarantine", "reserve", "queue", "revoke", "release", "quiesce",
+	"recover", "close", "quarantine", "detach", "reserve", "queue", "revoke", "release", "quiesce",
 }
 
 var opMachines = [numOps]string{
 	"", "opening", "prepare", "submit", "launch", "submit", "poll", "drain", "finalize", "prepare", "prepare",
-	"recovery", "closing", "lane", "token", "token", "token", "token", "token",
+	"recovery", "closing", "lane", "environment", "token", "token", "token", "token", "token",
 }
 
 var opEvents = [numOps]string{
 	"", "start", "start", "start", "start", "advance", "start", "start", "start", "retry", "abort",
-	"start", "start", "quarantine", "reserve", "queue", "revoke", "release", "quiesce",
+	"start", "start", "quarantine", "detach", "reserve", "queue", "revoke", "release", "quiesce",
 }
 
 // host is what the host has left to do. Besides that it knows what its lane
 // would tell it.
 type host struct {
 	runs, spare, polls, expiries, recoveries uint8
-	closed, quarantined                      bool
+	opened, closed, quarantined, detached    bool
 	// gaveUp: something failed, and nothing was spare to try it again.
 	gaveUp bool
 	// tried has a bit for each operation that was started for the present run
@@ -75,6 +76,14 @@ func (h *host) charge(o op, slot int) {
 	h.tried[slot] |= once[o]
 }
 
+// again counts an operation that was started for the lane.
+func (h *host) again(done *bool) {
+	if *done {
+		h.spare--
+	}
+	*done = true
+}
+
 // who is the process that starts an operation, and which run it means.
 type who uint8
 
@@ -91,6 +100,9 @@ func (s *State) hostMoves(dst []Move) []Move {
 	c, a, h := &s.sys.config, &s.sys.at, &s.host
 	if s.active() >= c.Threads {
 		return dst
+	}
+	if c.Opening && (!h.opened || h.spare > 0) {
+		dst = append(dst, hostMove(opOpen, 0, themself))
 	}
 	if h.runs > 0 {
 		if slot, ok := s.vacant(); ok {
@@ -133,6 +145,9 @@ func (s *State) hostMoves(dst []Move) []Move {
 	}
 	if c.Quarantine && !h.quarantined {
 		dst = append(dst, hostMove(opQuarantine, 0, themself))
+	}
+	if c.Detach && !h.detached {
+		dst = append(dst, hostMove(opDetach, 0, themself))
 	}
 	dst = s.tokenMoves(dst)
 	if !c.Strangers {
@@ -232,6 +247,10 @@ func (s *State) start(m Move) *Finding {
 	}
 	switch o {
 	case opPrepare, opSubmit, opLaunch, opAdvance, opRecover:
+		// A lane that is not open hears nothing.
+		if st, _, _ := s.w.State(s.w.Ref(a.environment.ID(), 0)); st != a.live {
+			break
+		}
 		if f := s.hear(); f != nil {
 			return f
 		}
@@ -249,19 +268,21 @@ func (s *State) start(m Move) *Finding {
 		s.host.polls--
 	case opRecover:
 		s.host.recoveries--
+	case opOpen:
+		s.host.again(&s.host.opened)
 	case opClose:
-		if s.host.closed {
-			s.host.spare--
-		}
-		s.host.closed = true
+		s.host.again(&s.host.closed)
 	case opQuarantine:
 		s.host.quarantined = true
+	case opDetach:
+		s.host.detached = true
+		_, f = s.issued(a.ops[opQuarantine], 0, nil)
 	case opReserve, opQueue:
 		s.host.spare--
 	default:
 		s.host.charge(o, slot%maxSlots)
 	}
-	return nil
+	return f
 }
 
 // intrude lets somebody try an operation who must get nothing of it.
@@ -294,7 +315,14 @@ func (s *State) arguments(m Move, args *[machine.MaxArgs]uint64) int {
 		args[1], args[2], args[3] = s.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
 		s.before(slot, args[4:])
 		return 8
-	case opRecover, opClose:
+	case opOpen:
+		generation := uint64(0)
+		if s.sys.config.Borrowed {
+			generation = 1
+		}
+		args[1], args[2], args[3], args[4] = 0, machine.BoolWord(s.sys.config.Borrowed), generation, uint64(s.sys.config.Depth)
+		return 5
+	case opRecover, opClose, opDetach:
 		return 1
 	case opQuarantine, opQueue, opRevoke, opQuiesce:
 		return 0

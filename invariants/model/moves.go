@@ -25,7 +25,7 @@ func (s *System) MoveText(st *State, m Move) string {
 	}
 	words = append(words, opNames[o])
 	switch o {
-	case opRecover, opClose, opQuarantine:
+	case opOpen, opRecover, opClose, opQuarantine, opDetach:
 	case opReserve:
 		words = append(words, fmt.Sprint(m.slot()), []string{"cpu_done", "core_done"}[m.variant()], fmt.Sprintf("of=%d by=%d", m.of(), m.by()))
 	case opRelease:

@@ -190,11 +190,10 @@ func cutLast(s string) (before, after string, ok bool) {
 func (s *State) rank() (r rank) {
 	a, h := &s.sys.at, &s.host
 	r[0] = 8*int(h.runs) + 5*int(h.spare) + int(h.polls) + 2*int(h.expiries) + int(h.recoveries) + int(s.dev.Budget())
-	if !h.closed {
-		r[0]++
-	}
-	if !h.quarantined {
-		r[0]++
+	for _, done := range [...]bool{h.opened, h.closed, h.quarantined, h.detached} {
+		if !done {
+			r[0]++
+		}
 	}
 	for slot := range s.sys.config.Slots {
 		if s.runState(slot) == a.idle && !s.under(a.prepare, slot) && !s.under(a.submit, slot) {

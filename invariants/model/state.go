@@ -548,7 +548,7 @@ func (s *State) Final() *Finding {
 		return &Finding{Kind: "deadlock", Detail: fmt.Sprint(what)}
 	}
 	c := &s.sys.config
-	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || s.host.gaveUp {
+	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp {
 		return nil
 	}
 	for slot := range c.Slots {

@@ -39,6 +39,7 @@ type places struct {
 	launched, partial      machine.StateID
 	launching, drained     machine.StateID
 	waiting                machine.StateID // of prepare
+	live                   machine.StateID // of environment
 }
 
 type operation struct {
@@ -103,7 +104,7 @@ func (s *System) Begin(r machine.Recorder) (*State, error) {
 		return nil, err
 	}
 	st.scratch = st.cmd.Clone(&st.desk)
-	return st, s.open(st)
+	return st, s.ready(st)
 }
 
 // device makes the device: two kernels that shake hands, each waiting for the
@@ -159,27 +160,15 @@ func (s *System) find() error {
 	if a.waiting, ok = a.prepare.State("waiting"); !ok {
 		return errors.New("model: a preparation has no state waiting")
 	}
+	if a.live, ok = a.environment.State("live"); !ok {
+		return errors.New("model: an environment has no state live")
+	}
 	return nil
 }
 
-// open opens the lane, each call of the device taking effect and returning at
-// once, with no fault.
-func (s *System) open(st *State) error {
-	generation := uint64(0)
-	if s.config.Borrowed {
-		generation = 1
-	}
-	o := s.at.ops[opOpen]
-	f := st.issue(o, 0, process, 0, machine.BoolWord(s.config.Borrowed), generation, uint64(s.config.Depth))
-	for f == nil && len(st.calls) > 0 {
-		f = st.simply()
-	}
-	if f != nil {
-		return f
-	}
-	if name := st.w.StateName(st.w.Ref(s.at.lane.ID(), 0)); name != "open" {
-		return fmt.Errorf("model: the rules do not open the lane: it is %s", name)
-	}
+// ready makes what the host has before it does anything, and opens the lane:
+// each call of the device takes effect and returns at once, with no fault.
+func (s *System) ready(st *State) error {
 	work := states.Work{Core: 1, CPU: 2, Async: s.config.Async}
 	if s.config.Caller {
 		t := st.dev.Begin(sim.Op{Kind: sim.OpCreateStream})
@@ -194,8 +183,23 @@ func (s *System) open(st *State) error {
 	}
 	st.work = st.cmd.Define(work)
 	st.scratch = st.cmd.Clone(&st.desk)
-	st.host.runs, st.host.spare, st.host.polls = uint8(s.config.Runs), uint8(s.config.Spare), uint8(s.config.Polls)
-	st.host.expiries, st.host.recoveries = uint8(s.config.Expiries), uint8(s.config.Recoveries)
+	st.host = host{
+		runs: uint8(s.config.Runs), spare: uint8(s.config.Spare), polls: uint8(s.config.Polls),
+		expiries: uint8(s.config.Expiries), recoveries: uint8(s.config.Recoveries),
+	}
+	if s.config.Opening {
+		return nil
+	}
+	f := st.start(hostMove(opOpen, 0, themself))
+	for f == nil && len(st.calls) > 0 {
+		f = st.simply()
+	}
+	if f != nil {
+		return f
+	}
+	if name := st.w.StateName(st.w.Ref(s.at.lane.ID(), 0)); name != "open" {
+		return fmt.Errorf("model: the rules do not open the lane: it is %s", name)
+	}
 	st.moved()
 	return nil
 }

@@ -34,7 +34,10 @@ type Naming struct {
 	// order and place are inverse to one another, for each pool: the slot at a
 	// position of the form, and the position of a slot.
 	order, place [][]uint16
-	names        numbers
+	// used is how many slots of each pool are in the form: those after them are
+	// as they were at first, and nobody names them.
+	used  []int
+	names numbers
 }
 
 // Slot returns the position that a slot of a machine's pool has in the form.
@@ -165,36 +168,53 @@ func (k *canonical) arrange(w *World, c *Companion) {
 	n := &k.naming
 	n.w = w
 	pools := len(w.rules.pools)
-	n.order, n.place = resize(n.order, pools), resize(n.place, pools)
+	n.order, n.place, n.used = resize(n.order, pools), resize(n.place, pools), resize(n.used, pools)
+	k.groups = k.groups[:0]
+	k.sigs.compute(w, c)
 	for p := range pools {
 		size := w.poolSize(p)
 		n.order[p], n.place[p] = resize(n.order[p], size), resize(n.place[p], size)
-		for i := range size {
-			n.order[p][i], n.place[p][i] = uint16(i), uint16(i)
+		if size == 1 {
+			n.order[p][0], n.place[p][0], n.used[p] = 0, 0, 1
+			continue
+		}
+		k.pool(p, k.sigs.first[p], size)
+	}
+}
+
+// pool sorts the slots of one pool, those that hold nothing last.
+func (k *canonical) pool(p, first, size int) {
+	n, alone, blank := &k.naming, k.sigs.alone[first:first+size], k.sigs.blank[first:first+size]
+	sig, order := k.sigs.value[first:first+size], n.order[p]
+	used := 0
+	for s := range size {
+		if !blank[s] {
+			order[used] = uint16(s)
+			used++
 		}
 	}
-	k.groups = k.groups[:0]
-	if pools == 0 {
-		return
+	last := used
+	for s := range size {
+		if blank[s] {
+			order[last] = uint16(s)
+			last++
+		}
 	}
-	k.sigs.compute(w, c)
-	for p := range pools {
-		sig := k.sigs.value[p]
-		slices.SortStableFunc(n.order[p], func(a, b uint16) int { return cmp.Compare(sig[a], sig[b]) })
-		for i, s := range n.order[p] {
-			n.place[p][s] = uint16(i)
+	n.used[p] = used
+	slices.SortStableFunc(order[:used], func(a, b uint16) int { return cmp.Compare(sig[a], sig[b]) })
+	for i, s := range order {
+		n.place[p][s] = uint16(i)
+	}
+	for from := 0; from < used; {
+		s := order[from]
+		to := from + 1
+		for to < used && sig[order[to]] == sig[s] && alone[order[to]] == alone[s] {
+			to++
 		}
-		for from := 0; from < len(n.order[p]); {
-			first := n.order[p][from]
-			to := from + 1
-			for to < len(n.order[p]) && sig[n.order[p][to]] == sig[first] {
-				to++
-			}
-			if to-from > 1 && !k.sigs.alone[p][first] {
-				k.groups = append(k.groups, group{p, from, to})
-			}
-			from = to
+		if to-from > 1 && !alone[s] {
+			k.groups = append(k.groups, group{p, from, to})
 		}
+		from = to
 	}
 }
 
@@ -248,9 +268,15 @@ func (k *canonical) swap(p, i, j int) {
 func (k *canonical) form(dst []byte, c *Companion) []byte {
 	n := &k.naming
 	n.names.reset(len(n.w.rules.sorts) + 1)
-	for i := range n.w.rules.machines {
-		id := MachineID(i)
-		for at := range n.w.pools[i].capacity {
+	for _, used := range n.used {
+		dst = binary.AppendUvarint(dst, uint64(used))
+	}
+	for i, p := range n.w.rules.poolOf {
+		id, count := MachineID(i), 1
+		if p >= 0 {
+			count = n.used[p]
+		}
+		for at := range count {
 			dst = n.instance(dst, id, uint16(n.At(id, at)))
 		}
 	}
@@ -280,8 +306,15 @@ func (n *Naming) instance(dst []byte, id MachineID, slot uint16) []byte {
 }
 
 func (n *Naming) values(dst []byte, tys []Type, words []uint64) []byte {
-	for i := range tys {
-		dst = binary.AppendUvarint(dst, n.value(&tys[i], words[i]))
+	for i, v := range words[:len(tys)] {
+		switch t := &tys[i]; {
+		case v == 0:
+			dst = append(dst, 0)
+		case t.Kind == ID || t.Kind == RefTo || v >= 0x80:
+			dst = binary.AppendUvarint(dst, n.value(t, v))
+		default:
+			dst = append(dst, byte(v))
+		}
 	}
 	return dst
 }
@@ -309,12 +342,7 @@ func (k *canonical) queue(dst []byte) []byte {
 
 // poolSize returns the capacity of a pool.
 func (w *World) poolSize(pool int) int {
-	for i, p := range w.rules.poolOf {
-		if p == pool {
-			return w.pools[i].capacity
-		}
-	}
-	return 0
+	return w.pools[w.rules.firstOf[pool]].capacity
 }
 
 // resize returns a slice of n elements, over the same memory if it fits.

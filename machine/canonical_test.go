@@ -445,6 +445,55 @@ func TestSlotsAreToldApartByTheirSurroundings(t *testing.T) {
 	}
 }
 
+// Slots that nothing is linked to need no order: what each holds is in the form,
+// and which of them holds it is not.
+func TestCanonicalFormOfSlotsAlone(t *testing.T) {
+	seen := map[string]string{}
+	for name, lay := range map[string]func(l lane, i int){
+		"nothing": func(lane, int) {},
+		"a fact":  func(l lane, i int) { l.takes(l.ref("run", i), "link", 0) },
+		"a state": func(l lane, i int) {
+			l.takes(l.ref("run", i), "start", 0, 0)
+			l.Settle(l.ref("run", i), machine.Result{Outcome: machine.Failed})
+		},
+		"a state of its peer": func(l lane, i int) { l.takes(l.ref("fence", i), "arm", 0) },
+		"two facts": func(l lane, i int) {
+			l.takes(l.ref("run", i), "link", 0)
+			l.takes(l.ref("run", (i+1)%3), "link", 0)
+		},
+	} {
+		var first []byte
+		for i := range 3 {
+			l := newLane(t, harbourSize, harbour()...)
+			lay(l, i)
+			form := l.AppendCanonical(nil, nil)
+			if i == 0 {
+				first = form
+			}
+			require.Equal(t, first, form, "%s of slot %d", name, i)
+		}
+		require.Empty(t, seen[string(first)], name)
+		seen[string(first)] = name
+	}
+}
+
+// Which pool a slot is of is in the form, whatever else is alike.
+func TestCanonicalFormTellsPoolsApart(t *testing.T) {
+	cell := func(name string) *machine.Definition {
+		return &machine.Definition{
+			Name: name, Pool: name, States: states("on"), Facts: named("set:bool"), Events: []machine.Event{event("set")},
+			Rows: []machine.Row{{ID: "set", From: "on", Event: "set", Then: do("set = true")}},
+		}
+	}
+	forms := map[string]bool{}
+	for _, name := range []string{"left", "right"} {
+		l := newLane(t, machine.Config{Pools: map[string]int{"left": 2, "right": 2}}, cell("left"), cell("right"))
+		l.takes(l.ref(name, 1), "set")
+		forms[string(l.AppendCanonical(nil, nil))] = true
+	}
+	require.Len(t, forms, 2)
+}
+
 func TestFingerprintAllocatesNothing(t *testing.T) {
 	l := newLane(t, harbourSize, harbour()...)
 	for i := range 3 {

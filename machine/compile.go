@@ -186,7 +186,8 @@ type Rules struct {
 	reasons  []Reason
 	reasonID map[Reason]uint16
 	pools    []string
-	poolOf   []int // per machine; -1 for a single instance
+	poolOf   []int       // per machine; -1 for a single instance
+	firstOf  []MachineID // per pool, a machine of it
 	hash     Hash
 	opaque   bool
 }
@@ -240,6 +241,7 @@ func (c *compiler) all(defs []*Definition) {
 				p = len(c.rules.pools)
 				pools[d.Pool] = p
 				c.rules.pools = append(c.rules.pools, d.Pool)
+				c.rules.firstOf = append(c.rules.firstOf, MachineID(i))
 			}
 		}
 		c.rules.poolOf = append(c.rules.poolOf, p)

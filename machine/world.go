@@ -89,6 +89,9 @@ type header struct {
 	gen    uint32
 }
 
+// stateAndFlight are the bits of a header that are not its generation.
+const stateAndFlight = 1<<32 - 1
+
 func (h header) pack() uint64 {
 	return uint64(h.state) | uint64(h.flight)<<16 | uint64(h.gen)<<32
 }

@@ -51,7 +51,8 @@ func (e *CheckpointError) Unwrap() error { return e.Reason }
 //
 //	head    mark 4, hash of the system 16, length of the body 8,
 //	        xxhash of the body 8, xxhash of the head so far 8
-//	body    name of the system; level; edges, findings, elapsed, three peaks;
+//	body    name of the system; level; edges, expanded, findings, elapsed, three
+//	        peaks;
 //	        rows that were taken; findings by kind; the table, shard by shard;
 //	        the two frontiers, chunk by chunk, compressed
 //
@@ -153,7 +154,7 @@ func (w *bodyWriter) text(s string) {
 func (s *search) writeBody(w *bodyWriter) {
 	w.text(s.sys.Name())
 	for _, v := range []uint64{
-		uint64(s.depth), s.edges.Load(), s.found.Load(), uint64(s.elapsed()),
+		uint64(s.depth), s.edges.Load(), s.expanded.Load(), s.found.Load(), uint64(s.elapsed()),
 		uint64(s.table.peak.Load()), uint64(s.store.peakMemory.Load()), uint64(s.store.toDisk.Load()),
 	} {
 		w.number(v)
@@ -347,6 +348,7 @@ func (r *bodyReader) text() string { return string(r.bytes(r.number())) }
 func (s *search) readBody(r *bodyReader) {
 	s.depth = int(r.upTo(math.MaxUint32, "the depth"))
 	s.edges.Store(r.number())
+	s.expanded.Store(r.number())
 	s.found.Store(r.number())
 	s.before = time.Duration(r.upTo(math.MaxInt64, "the time"))
 	peak := int64(r.upTo(math.MaxInt64, "the size of the table"))
@@ -380,9 +382,11 @@ func (s *search) readBody(r *bodyReader) {
 		r.fail("%d states were reached from none", roots)
 	}
 	s.table.peak.Store(max(peak, s.table.peak.Load()))
-	s.states.Store(s.table.count())
-	if n := s.states.Load(); r.err == nil && uint64(s.depth) > n {
-		r.fail("it is %d levels deep with %d states", s.depth, n)
+	n, reached := s.table.count()
+	s.states.Store(n)
+	s.reached = reached
+	if r.err == nil && (uint64(s.depth) > n || s.expanded.Load() > reached) {
+		r.fail("%d states do not make %d levels, with %d expanded", n, s.depth, s.expanded.Load())
 	}
 	for i := range s.table.shards {
 		s.checkParents(r, &s.table.shards[i])
@@ -458,12 +462,12 @@ func (s *search) readChunk(r *bodyReader, f *frontier) {
 	}
 	n := 0
 	for rest := b; len(rest) > 0; n++ {
-		var at ref
-		if at, _, rest, err = nextRecord(rest); err != nil {
+		var rec record
+		if rec, rest, err = nextRecord(rest); err != nil {
 			r.fail("%s", err)
 			return
 		}
-		s.mustExist(r, at)
+		s.mustExist(r, rec.at)
 	}
 	if r.err == nil {
 		r.err = f.put(b, n)

@@ -29,10 +29,10 @@ type Counterexample struct {
 	Last  bool
 }
 
-// ErrUnfaithful is matched by the error of a search whose way to a finding
-// cannot be walked: states of one fingerprint do not behave alike, or a move
-// does not do the same twice.
-const ErrUnfaithful machine.Reason = "the system is not faithful to its fingerprints"
+// ErrUnfaithful is matched by the error of a search whose system contradicts
+// itself: a state that was written and read back has another fingerprint, or a
+// way that was walked once cannot be walked again.
+const ErrUnfaithful machine.Reason = "the system contradicts itself"
 
 // tally is what is kept of the findings of one kind: how many, and where the
 // first one is.
@@ -42,8 +42,7 @@ type tally struct {
 }
 
 // place is where a finding is: in a state, or in a move from there. Which of the
-// moves it was is not kept: that depends on which of the states of this
-// fingerprint came first.
+// moves it was comes out when the way there is walked again.
 type place struct {
 	level int // of the state
 	move  bool
@@ -89,7 +88,7 @@ func final(s State) (f *Finding) {
 
 func caught(f **Finding) {
 	if p := recover(); p != nil {
-		*f = &Finding{KindPanic, fmt.Sprintf("%v\n%s", p, strings.TrimSpace(string(debug.Stack())))}
+		*f = &Finding{Kind: KindPanic, Detail: fmt.Sprintf("%v\n%s", p, strings.TrimSpace(string(debug.Stack())))}
 	}
 }
 

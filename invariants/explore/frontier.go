@@ -13,10 +13,15 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// A frontier is a list of records in chunks: a state's ref and length, four
-// bytes each, and the state as AppendBinary wrote it.
+// A frontier is a list of records, in chunks: a state's ref, that of the state
+// it was reached from, its length, four bytes each, and the state as
+// AppendBinary wrote it.
+//
+// A state has another record for each better parent that it got, and only that
+// of the parent it has in the end counts. So it does not depend on luck which
+// of the states that look alike is the one that is gone on from.
 const (
-	recordHead = 8
+	recordHead = 12
 	// chunkBytes is the size of a chunk, unless a single record is larger.
 	chunkBytes = 64 << 10
 	// recordMost bounds a record, so that a checkpoint that is not to be trusted
@@ -24,38 +29,36 @@ const (
 	recordMost = 16 << 20
 )
 
+type record struct {
+	at, parent ref
+	state      []byte
+}
+
 // appendRecord appends a state to a chunk.
-func appendRecord(dst []byte, r ref, s State) []byte {
+func appendRecord(dst []byte, at, parent ref, s State) []byte {
 	start := len(dst)
 	dst = append(dst, make([]byte, recordHead)...)
 	dst = s.AppendBinary(dst)
-	binary.LittleEndian.PutUint32(dst[start:], uint32(r))
-	binary.LittleEndian.PutUint32(dst[start+4:], uint32(len(dst)-start-recordHead))
+	binary.LittleEndian.PutUint32(dst[start:], uint32(at))
+	binary.LittleEndian.PutUint32(dst[start+4:], uint32(parent))
+	binary.LittleEndian.PutUint32(dst[start+8:], uint32(len(dst)-start-recordHead))
 	return dst
 }
 
 var errRecord = errors.New("a record of a state is cut short")
 
-// nextRecord returns the first record of b: the state, and what is behind it.
-func nextRecord(b []byte) (r ref, state, rest []byte, err error) {
+// nextRecord returns the first record of b, and what is behind it.
+func nextRecord(b []byte) (r record, rest []byte, err error) {
 	if len(b) < recordHead {
-		return 0, nil, nil, errRecord
+		return r, nil, errRecord
 	}
-	n := binary.LittleEndian.Uint32(b[4:])
+	n := binary.LittleEndian.Uint32(b[8:])
 	if uint64(n) > uint64(len(b)-recordHead) {
-		return 0, nil, nil, errRecord
+		return r, nil, errRecord
 	}
-	return ref(binary.LittleEndian.Uint32(b)), b[recordHead : recordHead+n], b[recordHead+n:], nil
-}
-
-// countRecords returns how many records b is.
-func countRecords(b []byte) (n int, err error) {
-	for ; len(b) > 0; n++ {
-		if _, _, b, err = nextRecord(b); err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
+	r.at, r.parent = ref(binary.LittleEndian.Uint32(b)), ref(binary.LittleEndian.Uint32(b[4:]))
+	r.state = b[recordHead : recordHead+n]
+	return r, b[recordHead+n:], nil
 }
 
 // chunkStore is the memory that the chunks of both frontiers share: past its
@@ -96,12 +99,12 @@ func (s *chunkStore) recycle(b []byte) {
 	}
 }
 
-// frontier holds states of one level that wait for being expanded. Its methods
-// are safe for concurrent use, except where they say otherwise.
+// frontier holds the records of one level that wait for being expanded. Its
+// methods are safe for concurrent use, except where they say otherwise.
 type frontier struct {
 	store *chunkStore
-	// states counts those that take has not given out yet.
-	states atomic.Int64
+	// records counts those that take has not given out yet.
+	records atomic.Int64
 
 	mu     sync.Mutex
 	chunks []chunk
@@ -123,7 +126,7 @@ type chunk struct {
 }
 
 // put adds the records of b, which is the frontier's from then on.
-func (f *frontier) put(b []byte, states int) error {
+func (f *frontier) put(b []byte, records int) error {
 	c := chunk{data: b, raw: int32(len(b))}
 	if f.store.inMemory.Load()+int64(cap(b)) > f.store.room() {
 		if err := f.spill(&c); err != nil {
@@ -142,7 +145,7 @@ func (f *frontier) put(b []byte, states int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.chunks = append(f.chunks, c)
-	f.states.Add(int64(states))
+	f.records.Add(int64(records))
 	return nil
 }
 
@@ -198,14 +201,14 @@ func (f *frontier) take(dst []byte, n int) (_ []byte, taken int, err error) {
 	}
 	rest := f.open
 	for taken < n && len(rest) > 0 {
-		if _, _, rest, err = nextRecord(rest); err != nil {
+		if _, rest, err = nextRecord(rest); err != nil {
 			return dst, 0, err
 		}
 		taken++
 	}
 	dst = append(dst, f.open[:len(f.open)-len(rest)]...)
 	f.open = rest
-	f.states.Add(-int64(taken))
+	f.records.Add(-int64(taken))
 	return dst, taken, nil
 }
 
@@ -278,7 +281,7 @@ func (f *frontier) empty() error {
 		}
 	}
 	f.chunks, f.next, f.buf, f.open = f.chunks[:0], 0, nil, nil
-	f.states.Store(0)
+	f.records.Store(0)
 	if f.file == nil {
 		return nil
 	}

@@ -59,11 +59,13 @@ type search struct {
 	store     *chunkStore
 	now, next *frontier // the level that is expanded, and what it leads to
 	depth     int       // of the states of now
+	reached   uint64    // the states of now and of all levels before
 	workers   []*worker
 
-	states, edges, found atomic.Uint64
-	findings             map[string]*tally
-	fired                *Rows
+	states, edges, expanded, found atomic.Uint64
+
+	findings map[string]*tally
+	fired    *Rows
 
 	// before is the time spent before the checkpoint that was resumed.
 	before  time.Duration
@@ -94,13 +96,14 @@ func (s *search) begin() error {
 	r, _ := s.table.add(first.Fingerprint(), noRef, machine.Fingerprint{})
 	s.table.endLevel()
 	s.states.Store(1)
-	return s.now.put(appendRecord(s.store.buffer(), r, first), 1)
+	s.reached = 1
+	return s.now.put(appendRecord(s.store.buffer(), r, noRef, first), 1)
 }
 
 func (s *search) run(ctx context.Context) (*Result, error) {
 	defer s.ticking()()
 	why := NotStopped
-	for s.now.states.Load() > 0 {
+	for s.now.records.Load() > 0 {
 		if why = s.why(ctx); why != NotStopped {
 			break
 		}
@@ -111,7 +114,7 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 		if err := s.level(ctx); err != nil {
 			return nil, err
 		}
-		if s.now.states.Load() > 0 {
+		if s.now.records.Load() > 0 {
 			if s.pausing.Swap(false) {
 				if err := s.writeCheckpoint(); err != nil {
 					return nil, err
@@ -151,7 +154,7 @@ func (s *search) why(ctx context.Context) Stop {
 
 // level expands what is left of a level, or until it is to stop.
 func (s *search) level(ctx context.Context) error {
-	batches := (int(s.now.states.Load()) + s.o.batch - 1) / s.o.batch
+	batches := (int(s.now.records.Load()) + s.o.batch - 1) / s.o.batch
 	workers := s.workers[:min(len(s.workers), batches)]
 	var wg sync.WaitGroup
 	for _, w := range workers[1:] {
@@ -182,6 +185,7 @@ func (s *search) endLevel() error {
 	s.telling.Lock()
 	defer s.telling.Unlock()
 	s.depth++
+	s.reached = s.states.Load()
 	s.now, s.next = s.next, s.now
 	return s.next.empty()
 }
@@ -197,18 +201,15 @@ func (s *search) elapsed() time.Duration { return s.before + time.Since(s.starte
 func (s *search) result(why Stop) (*Result, error) {
 	r := &Result{
 		Finished: why == NotStopped, Stopped: why,
-		States: s.states.Load(), Edges: s.edges.Load(), Depth: s.depth, Deepest: s.depth - 1,
+		States: s.states.Load(), Edges: s.edges.Load(), Frontier: s.states.Load() - s.expanded.Load(), Depth: s.depth, Deepest: s.depth - 1,
 		Rows: len(s.rowNames), Elapsed: s.elapsed(),
 		TableBytes: s.table.peak.Load(), FrontierBytes: s.store.peakMemory.Load(), DiskBytes: s.store.toDisk.Load(),
 	}
-	for _, f := range []*frontier{s.now, s.next} {
-		if n := f.states.Load(); n > 0 {
-			r.Frontier += uint64(n)
-			r.Deepest = s.depth
-			if f == s.next {
-				r.Deepest++
-			}
-		}
+	switch {
+	case r.States > s.reached:
+		r.Deepest = s.depth + 1
+	case r.Frontier > 0:
+		r.Deepest = s.depth
 	}
 	for i, name := range s.rowNames {
 		if !s.fired.has(i) {
@@ -260,7 +261,7 @@ func (s *search) report() {
 	defer s.telling.Unlock()
 	s.o.Progress(Report{
 		Depth: s.depth, States: s.states.Load(), Edges: s.edges.Load(), Findings: s.found.Load(),
-		Left: uint64(s.now.states.Load()), Next: uint64(s.next.states.Load()),
+		Left: s.reached - s.expanded.Load(), Next: s.states.Load() - s.reached,
 		TableBytes: s.table.bytes.Load(), FrontierBytes: s.store.inMemory.Load(), DiskBytes: s.store.onDisk.Load(),
 		Elapsed: s.elapsed(),
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -153,16 +155,22 @@ func TestCollisionBound(t *testing.T) {
 // same: symmetric states, where which of them comes first is a matter of luck,
 // and findings of several kinds at one depth included.
 func TestSearchDoesNotDependOnWorkers(t *testing.T) {
-	sys := quarrel(6, 7)
-	for _, keepGoing := range []bool{false, true} {
-		want := search(t, sys, explore.Options{Workers: 1, KeepGoing: keepGoing})
-		require.Len(t, want.Findings[0].Moves, 12)
-		require.Len(t, want.Findings, map[bool]int{false: 2, true: 4}[keepGoing])
-		for _, workers := range []int{1, 2, 3, 8} {
-			for _, batch := range []int{1, 7, 1000} {
-				o := explore.Options{Workers: workers, KeepGoing: keepGoing}
-				explore.SetBatch(&o, batch, nil)
-				require.Empty(t, cmp.Diff(want, search(t, sys, o), seen))
+	for _, sys := range []*small{quarrel(alike(counters(6, 7)), 6, 7), quarrel(partly(counters(6, 7)), 6, 7)} {
+		for _, keepGoing := range []bool{false, true} {
+			want := search(t, sys, explore.Options{Workers: 1, KeepGoing: keepGoing})
+			require.Len(t, want.Findings[0].Moves, 12)
+			require.Len(t, want.Findings, map[bool]int{false: 2, true: 4}[keepGoing])
+			for _, workers := range []int{1, 2, 3, 8} {
+				for _, batch := range []int{1, 7, 1000} {
+					o := explore.Options{Workers: workers, KeepGoing: keepGoing}
+					// Others overtake now and then.
+					explore.SetBatch(&o, batch, func() {
+						for range rand.IntN(5) {
+							runtime.Gosched()
+						}
+					})
+					require.Empty(t, cmp.Diff(want, search(t, sys, o), seen))
+				}
 			}
 		}
 	}

@@ -128,6 +128,21 @@ func alike(s *small) *small {
 	return s
 }
 
+// partly makes counters ones of which only some that look alike are taken for
+// the same, as a form does that does not try every order.
+func partly(s *small) *small {
+	s.name += ", partly alike"
+	s.form = func(v []byte) {
+		for i := range v[1:] {
+			if v[i] > v[i+1] {
+				v[i], v[i+1] = v[i+1], v[i]
+				return
+			}
+		}
+	}
+	return s
+}
+
 // puzzle is the one of eight tiles in a square with a hole, numbered 0. It has
 // 9!/2 states, the farthest of them 31 moves off. A finding is where v is want.
 func puzzle(start, want string) *small {
@@ -225,10 +240,9 @@ func (g *graph) system() *small {
 	}
 }
 
-// quarrel is counters alike that find things on their way, of several kinds and
+// quarrel makes n counters find things on their way, of several kinds and
 // at several depths, both in moves and where nothing can move.
-func quarrel(n, most int) *small {
-	s := alike(counters(n, most))
+func quarrel(s *small, n, most int) *small {
 	s.name += ", quarrelling"
 	count := s.take
 	s.take = func(v []byte, m explore.Move) *explore.Finding {

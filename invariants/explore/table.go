@@ -102,13 +102,14 @@ func slotOf(fp machine.Fingerprint, n int) (slot, tag uint32) {
 	return uint32(hi), uint32(h) << placeBits
 }
 
-// count returns how many states there are. No add may be under way.
-func (t *table) count() uint64 {
-	n := uint64(0)
+// count returns how many states there are, and how many of them are of earlier
+// levels. No add may be under way.
+func (t *table) count() (all, earlier uint64) {
 	for i := range t.shards {
-		n += uint64(t.shards[i].n)
+		all += uint64(t.shards[i].n)
+		earlier += uint64(t.shards[i].level)
 	}
-	return n
+	return all, earlier
 }
 
 // fingerprint returns that of a state of an earlier level.
@@ -117,8 +118,7 @@ func (t *table) fingerprint(r ref) machine.Fingerprint {
 	return c.fp[i]
 }
 
-// parent returns from which state r was reached, or noRef. No add may be under
-// way.
+// parent returns from which state one of an earlier level was reached, or noRef.
 func (t *table) parent(r ref) ref {
 	c, i := t.shards[r.shard()].at(r.place())
 	return c.parent[i]
@@ -128,11 +128,19 @@ func (s *shard) at(place uint32) (c *stateChunk, i uint32) {
 	return (*s.chunks.Load())[place/chunkStates], place % chunkStates
 }
 
+// added says what add did.
+type added uint8
+
+const (
+	knew     added = iota // nothing: it had been there
+	reparent              // it had been there, and got another parent
+	isNew
+)
+
 // add notes that the state fp was reached from the state from, whose
-// fingerprint is fromFP. It reports whether fp is new. Of the states of one
-// level that reach it, fp keeps the one of the smallest fingerprint as its
-// parent, whoever comes first.
-func (t *table) add(fp machine.Fingerprint, from ref, fromFP machine.Fingerprint) (r ref, added bool) {
+// fingerprint is fromFP. Of the states of one level that reach it, fp keeps the
+// one of the smallest fingerprint as its parent, whoever comes first.
+func (t *table) add(fp machine.Fingerprint, from ref, fromFP machine.Fingerprint) (r ref, did added) {
 	number := shardOf(fp)
 	s := &t.shards[number]
 	s.mu.Lock()
@@ -147,8 +155,9 @@ func (t *table) add(fp machine.Fingerprint, from ref, fromFP machine.Fingerprint
 			if c, i := s.at(place); c.fp[i] == fp {
 				if place >= s.level && less(fromFP, t.fingerprint(c.parent[i])) {
 					c.parent[i] = from
+					did = reparent
 				}
-				return ref(number<<placeBits | place), false
+				return ref(number<<placeBits | place), did
 			}
 		}
 		if slot++; int(slot) == len(s.index) {
@@ -158,7 +167,7 @@ func (t *table) add(fp machine.Fingerprint, from ref, fromFP machine.Fingerprint
 	place := s.n
 	t.push(s, fp, from)
 	s.index[slot] = tag | (place + 1)
-	return ref(number<<placeBits | place), true
+	return ref(number<<placeBits | place), isNew
 }
 
 // push appends a state to a shard that is locked, and leaves its index alone.

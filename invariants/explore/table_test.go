@@ -54,12 +54,12 @@ func TestTableSpreadsPoorFingerprints(t *testing.T) {
 		tb := newTable()
 		const n = 20_000
 		for i := range uint64(n) {
-			_, added := tb.add(fp(i), 0, machine.Fingerprint{})
-			require.True(t, added, name)
+			_, did := tb.add(fp(i), 0, machine.Fingerprint{})
+			require.Equal(t, isNew, did, name)
 		}
 		for i := range uint64(n) {
-			r, added := tb.add(fp(i), 0, machine.Fingerprint{})
-			require.False(t, added, name)
+			r, did := tb.add(fp(i), 0, machine.Fingerprint{})
+			require.NotEqual(t, isNew, did, name)
 			require.Equal(t, fp(i), tb.fingerprint(r))
 		}
 		if name != "low" {
@@ -83,8 +83,8 @@ func TestTableInParallel(t *testing.T) {
 	}
 	var refs []ref
 	for i := range parents {
-		r, added := tb.add(fp(i), noRef, machine.Fingerprint{})
-		require.True(t, added)
+		r, did := tb.add(fp(i), noRef, machine.Fingerprint{})
+		require.Equal(t, isNew, did)
 		refs = append(refs, r)
 	}
 	tb.endLevel()
@@ -105,7 +105,7 @@ func TestTableInParallel(t *testing.T) {
 		wg.Go(func() {
 			n := 0
 			for _, w := range work {
-				if _, ok := tb.add(fp(w[1]), refs[w[0]], fp(w[0])); ok {
+				if _, did := tb.add(fp(w[1]), refs[w[0]], fp(w[0])); did == isNew {
 					n++
 				}
 			}
@@ -116,11 +116,13 @@ func TestTableInParallel(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Equal(t, len(smallest), added)
-	assert.Equal(t, uint64(parents+len(smallest)), tb.count())
+	all, earlier := tb.count()
+	assert.Equal(t, uint64(parents+len(smallest)), all)
+	assert.Equal(t, uint64(parents), earlier)
 	check := func(note string) {
 		for state, p := range smallest {
-			r, added := tb.add(fp(state), refs[0], machine.Fingerprint{Hi: 1<<64 - 1})
-			require.False(t, added)
+			r, did := tb.add(fp(state), refs[0], machine.Fingerprint{Hi: 1<<64 - 1})
+			require.Equal(t, knew, did)
 			require.Equal(t, refs[p], tb.parent(r), note)
 		}
 	}

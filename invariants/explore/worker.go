@@ -13,14 +13,14 @@ type worker struct {
 	moves      []Move
 	batch      []byte
 
-	out       []byte // records for the next level
-	outStates int
+	out        []byte // records for the next level
+	outRecords int
 
 	fired    *Rows
 	findings map[string]*tally
 
 	// Since the last batch ended.
-	edges, added, found uint64
+	edges, added, expanded, found uint64
 }
 
 func newWorker(s *search) *worker {
@@ -68,28 +68,35 @@ func (w *worker) expandBatch() (more bool, err error) {
 		return false, err
 	}
 	for rest := w.batch; len(rest) > 0; {
-		var at ref
-		var state []byte
-		if at, state, rest, err = nextRecord(rest); err != nil {
+		var r record
+		if r, rest, err = nextRecord(rest); err != nil {
 			return false, err
 		}
-		if err := w.now.SetBinary(state); err != nil {
+		if w.s.table.parent(r.at) != r.parent {
+			continue
+		}
+		if err := w.now.SetBinary(r.state); err != nil {
 			return false, fmt.Errorf("cannot read back a state that was written here: %w", err)
 		}
-		if err := w.expand(at); err != nil {
+		if err := w.expand(r.at); err != nil {
 			return false, err
 		}
+		w.expanded++
 	}
 	w.s.edges.Add(w.edges)
 	w.s.found.Add(w.found)
 	w.s.states.Add(w.added)
-	w.edges, w.found, w.added = 0, 0, 0
+	w.s.expanded.Add(w.expanded)
+	w.edges, w.found, w.added, w.expanded = 0, 0, 0, 0
 	return true, nil
 }
 
 // expand takes every move of the state now.
 func (w *worker) expand(at ref) error {
-	fp := w.s.table.fingerprint(at)
+	fp := w.now.Fingerprint()
+	if fp != w.s.table.fingerprint(at) {
+		return fmt.Errorf("%w: a state that was written and read back has another one", ErrUnfaithful)
+	}
 	w.moves = w.now.Moves(w.moves[:0])
 	changes := false
 	for _, m := range w.moves {
@@ -105,9 +112,12 @@ func (w *worker) expand(at ref) error {
 			continue
 		}
 		changes = true
-		if r, added := w.s.table.add(next, at, fp); added {
+		r, did := w.s.table.add(next, at, fp)
+		if did == isNew {
 			w.added++
-			if err := w.put(r); err != nil {
+		}
+		if did != knew {
+			if err := w.put(r, at); err != nil {
 				return err
 			}
 		}
@@ -134,13 +144,13 @@ func (w *worker) finding(f *Finding, at place) {
 }
 
 // put adds the state after to the next level.
-func (w *worker) put(r ref) error {
+func (w *worker) put(r, parent ref) error {
 	if w.out == nil {
 		w.out = w.s.store.buffer()
 	}
 	before := len(w.out)
-	w.out = appendRecord(w.out, r, w.after)
-	w.outStates++
+	w.out = appendRecord(w.out, r, parent, w.after)
+	w.outRecords++
 	size := len(w.out) - before
 	if size > recordMost {
 		return fmt.Errorf("a state takes %d bytes: at most %d", size-recordHead, recordMost-recordHead)
@@ -153,10 +163,10 @@ func (w *worker) put(r ref) error {
 
 // flush gives the next level what there is for it.
 func (w *worker) flush() error {
-	if w.outStates == 0 {
+	if w.outRecords == 0 {
 		return nil
 	}
-	out, n := w.out, w.outStates
-	w.out, w.outStates = nil, 0
+	out, n := w.out, w.outRecords
+	w.out, w.outRecords = nil, 0
 	return w.s.next.put(out, n)
 }

@@ -3,6 +3,7 @@ package invariants
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,8 +237,9 @@ func identity(w *machine.World, slot int) []uint64 {
 }
 
 func in(w *machine.World, name string, slot int, states ...string) bool {
-	i, _ := look(w).at(name, slot)
-	return i.in(states...)
+	m := w.Rules().Machine(name)
+	s, _, _ := w.State(w.Ref(m.ID(), slot))
+	return slices.Contains(states, m.StateName(s))
 }
 
 // host is one that uses a slot in every order, an operation at a time.

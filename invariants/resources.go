@@ -6,116 +6,387 @@ import (
 	"github.com/runfence/runfence/machine"
 )
 
-// Of the orchestrator's world, which is not the lane's, the sentences are a
-// list of their own.
+// What holds of an orchestrator's worlds, which are not the lane's.
 var ofResources = []Invariant{
 	{
-		ID: "one-owner", Sentence: "What is charged has an owner; the run being built is the only one that is building, and what is built is charged to no other.",
-		Source: "R1, R4, R5", Needs: NeedsWorld,
-		world: func(v *view) error {
-			pointer := uint64(0)
-			if o, ok := v.at("orchestrator", 0); ok {
-				pointer = o.word("building")
-			}
-			if err := v.each("resources", func(r instance) error {
-				if r.in("building") != (pointer == r.ref.Pack()) {
-					return r.fail("is %s, and the pointer is at %d", r.state(), pointer)
+		ID: "one-building", Of: OfOrchestrator, Sentence: "The pointer names the run that is being built, and there is no other.",
+		Source: "R1, R4", Needs: NeedsWorld,
+		Catches: Change{Machine: "orchestrator", Row: "built", Field: "do", Text: "objects = none"},
+		world: func(n *names) worldPredicate {
+			runs, o := n.kind("resources"), n.kind("orchestrator")
+			building, pointer := runs.in("building"), o.fact("building")
+			return func(w *machine.World) error {
+				p := pointer.of(o.at(w, 0))
+				for slot := range runs.count(w) {
+					if r := runs.at(w, slot); building.has(r) != (p == runs.pack(w, slot)) {
+						return runs.fail(w, slot, "is %s, and the pointer is at %d", runs.show(r), p)
+					}
 				}
 				return nil
-			}); err != nil {
-				return err
 			}
-			return v.each("resource", func(r instance) error {
-				if r.in("charged") && r.word("owner") == 0 {
-					return r.fail("is charged to nobody")
-				}
-				return nil
-			})
 		},
 	},
 	{
-		ID: "nothing-stranded", Sentence: "No release is put off to a run that has retired, and a run counts those that are put off to it.",
-		Source: "R6, R9", Needs: NeedsWorld,
-		world: func(v *view) error {
-			return v.each("resources", func(r instance) error {
-				queued := v.count("domain", func(d instance) bool { return d.in("queued") && d.word("owner") == r.ref.Pack() })
-				if uint64(queued) != r.word("queued") {
-					return r.fail("counts %d releases put off, there are %d", r.word("queued"), queued)
-				}
-				if queued > 0 && r.in("retired", "gone", "free") {
-					return r.fail("is %s with %d releases put off", r.state(), queued)
+		ID: "one-run-at-a-time", Of: OfOrchestrator, Sentence: "A run's graph is built only when every run before it has come to its fence.",
+		Source: "R4, R19", Needs: NeedsWorld,
+		Catches: Change{Machine: "building", Row: "start-prior", Field: "row"},
+		world: func(n *names) worldPredicate {
+			runs := n.kind("resources")
+			over := runs.in("free", "retired", "gone")
+			return func(w *machine.World) error {
+				have := 0
+				for slot := range runs.count(w) {
+					if !over.has(runs.at(w, slot)) {
+						if have++; have > 1 {
+							return runs.fail(w, slot, "is %s, and another run is under way", runs.show(runs.at(w, slot)))
+						}
+					}
 				}
 				return nil
-			})
-		},
-	},
-	{
-		ID: "one-release-under-way", Sentence: "The lock is held exactly while one domain is being freed.",
-		Source: "R11, R12, R22", Needs: NeedsWorld,
-		world: func(v *view) error {
-			freeing := v.count("domain", func(d instance) bool { return d.in("freeing") })
-			l, ok := v.at("free_lock", 0)
-			if held := 0; ok {
-				if l.in("held") {
-					held = 1
-				}
-				if freeing != held {
-					return l.fail("is %s, and %d domains are being freed", l.state(), freeing)
-				}
 			}
-			return nil
 		},
 	},
 	{
-		ID: "retired-owns-nothing", Sentence: "A run that has retired owns nothing but what could not be released.",
-		Source: "R2, R14", Needs: NeedsWorld,
-		world: func(v *view) error {
-			return v.each("resources", func(r instance) error {
-				if !r.in("retired") {
+		ID: "charged-to-the-building", Of: OfOrchestrator, Sentence: "What is made is charged to the run that is being built, and nothing can be made outside.",
+		Source: "R1, R3, R5", Needs: NeedsStep,
+		Catches: Change{Machine: "resource", Row: "charge-outside", Field: "row"},
+		step: func(n *names) stepPredicate {
+			o := n.kind("orchestrator")
+			pointer := o.fact("building")
+			made := []struct {
+				kind
+				unused stateSet
+				owner  fact
+			}{{kind: n.kind("resource")}, {kind: n.kind("domain")}, {kind: n.kind("task")}}
+			for i := range made {
+				made[i].unused, made[i].owner = made[i].in("unused"), made[i].fact("owner")
+				n.moved(made[i].kind)
+			}
+			return func(s step) error {
+				for i := range made {
+					m := &made[i]
+					if m.id != s.rec.Ref.Machine || !m.unused.has(m.at(s.before, s.slot())) {
+						continue
+					}
+					b := m.at(s.after, s.slot())
+					if p := pointer.of(o.at(s.before, 0)); !m.unused.has(b) && (p == 0 || m.owner.of(b) != p) {
+						return m.fail(s.after, s.slot(), "is made, and not charged to the run being built")
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "owner-is-kept", Of: OfOrchestrator, Sentence: "What a run owns is its own to the end, whatever is being built later.",
+		Source: "R2, R5", Needs: NeedsStep,
+		Catches: Change{Machine: "domain", Row: "release", Field: "do", Text: "owner = view.building"},
+		step: func(n *names) stepPredicate {
+			owned := []struct {
+				kind
+				held  stateSet
+				owner fact
+			}{{kind: n.kind("resource")}, {kind: n.kind("domain")}, {kind: n.kind("task")}}
+			for i, list := range [][]string{{"charged"}, {"allocating", "live", "queued", "freeing"}, {"pending"}} {
+				owned[i].held, owned[i].owner = owned[i].in(list...), owned[i].fact("owner")
+				n.moved(owned[i].kind)
+			}
+			return func(s step) error {
+				for i := range owned {
+					o := &owned[i]
+					if o.id != s.rec.Ref.Machine {
+						continue
+					}
+					a, b := o.at(s.before, s.slot()), o.at(s.after, s.slot())
+					if o.held.has(a) && o.held.has(b) && o.owner.of(a) != o.owner.of(b) {
+						return o.fail(s.after, s.slot(), "changed its owner")
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "fence-frees-its-own", Of: OfOrchestrator, Sentence: "A run's fence releases what that run owns, and nothing else.",
+		Source: "R2, R5", Needs: NeedsStep,
+		Catches: Change{Machine: "resources", View: "straggler", Field: "expr", Text: `first(domain, state == "queued")`},
+		step: func(n *names) stepPredicate {
+			runs, resource, domain := n.kind("resources"), n.kind("resource"), n.kind("domain")
+			owners := [2]fact{resource.fact("owner"), domain.fact("owner")}
+			n.rooted(runs)
+			return func(s step) error {
+				if s.rec.Kind != machine.Issued {
 					return nil
 				}
-				if r.word("pending") != 0 {
-					return r.fail("retired with %d tasks pending", r.word("pending"))
-				}
-				left := v.count("resource", func(x instance) bool { return x.in("charged") && x.word("owner") == r.ref.Pack() })
-				if left > 0 {
-					return r.fail("retired, and owns %d objects", left)
+				for i, k := range [2]kind{resource, domain} {
+					if s.rec.Ref.Machine == k.id && owners[i].of(k.at(s.after, s.slot())) != s.rec.Root.Pack() {
+						return k.fail(s.after, s.slot(), "is released at the fence of a run that does not own it")
+					}
 				}
 				return nil
-			})
+			}
 		},
 	},
 	{
-		ID: "teardown-last", Sentence: "The workers are being closed, or are, only when no run is under way and nothing that can be released is left.",
-		Source: "R15, R16, R25", Needs: NeedsWorld,
-		world: func(v *view) error {
-			e, ok := v.at("ending", 0)
-			if !ok || !e.in("tearing", "owed", "closed") {
+		ID: "nothing-stranded", Of: OfOrchestrator, Sentence: "No release is put off to a run that has retired, and a run counts those that are put off to it.",
+		Source: "R6–R9", Needs: NeedsWorld,
+		Catches: Change{Machine: "resources", Row: "retire-stragglers", Field: "guard", Text: "queued == 4096"},
+		world: func(n *names) worldPredicate {
+			runs, domain := n.kind("resources"), n.kind("domain")
+			over, counts := runs.in("retired", "gone", "free"), runs.fact("queued")
+			queued, owner := domain.in("queued"), domain.fact("owner")
+			return func(w *machine.World) error {
+				for slot := range runs.count(w) {
+					r, self, have := runs.at(w, slot), runs.pack(w, slot), uint64(0)
+					for i := range domain.count(w) {
+						if d := domain.at(w, i); queued.has(d) && owner.of(d) == self {
+							have++
+						}
+					}
+					if have != counts.of(r) || have > 0 && over.has(r) {
+						return runs.fail(w, slot, "is %s and counts %d releases put off, there are %d", runs.show(r), counts.of(r), have)
+					}
+				}
 				return nil
 			}
-			runs := v.count("resources", func(r instance) bool { return !r.in("free", "retired", "gone") })
-			domains := v.count("domain", func(d instance) bool { return d.in("allocating", "live", "queued", "freeing") })
-			objects := v.count("resource", func(r instance) bool { return r.in("charged") })
-			if runs+domains+objects > 0 {
-				return e.fail("is %s with %d runs, %d domains and %d objects", e.state(), runs, domains, objects)
+		},
+	},
+	{
+		ID: "one-release-under-way", Of: OfOrchestrator, Sentence: "The lock is held exactly while one domain is being freed.",
+		Source: "R11, R12, R22", Needs: NeedsWorld,
+		Catches: Change{Machine: "domain", Row: "free-live", Field: "with", Text: ""},
+		world: func(n *names) worldPredicate {
+			domain, lock := n.kind("domain"), n.kind("free_lock")
+			freeing, held := domain.in("freeing"), lock.in("held")
+			return func(w *machine.World) error {
+				have, want := 0, 0
+				for i := range domain.count(w) {
+					if freeing.has(domain.at(w, i)) {
+						have++
+					}
+				}
+				if held.has(lock.at(w, 0)) {
+					want = 1
+				}
+				if have != want {
+					return lock.fail(w, 0, "is %s, and %d domains are being freed", lock.show(lock.at(w, 0)), have)
+				}
+				return nil
 			}
-			return nil
+		},
+	},
+	{
+		ID: "one-release", Of: OfOrchestrator, Sentence: "The backend's release of an allocation is called once, whoever comes first; a failure is told again, and not tried again.",
+		Source: "R11, R14, R17, R23", Needs: NeedsStep,
+		Catches: Change{Machine: "domain", Row: "execute", Target: 1, Field: "to", Text: "live"},
+		step: func(n *names) stepPredicate {
+			domain := n.kind("domain")
+			freeing, may := domain.in("freeing"), domain.in("live", "queued")
+			over, end := domain.in("freed", "failed"), domain.in("freed", "failed", "gone")
+			n.moved(domain)
+			return func(s step) error {
+				a, b := domain.at(s.before, s.slot()), domain.at(s.after, s.slot())
+				if freeing.has(a) && !freeing.has(b) && !over.has(b) || over.has(a) && !end.has(b) || !freeing.has(a) && freeing.has(b) && !may.has(a) {
+					return domain.fail(s.after, s.slot(), "was %s and is %s: it may be released again", domain.show(a), domain.show(b))
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "freed-is-executed", Of: OfOrchestrator, Sentence: "A domain is freed only when the backend's release was executed.",
+		Source: "R13, R14, R24", Needs: NeedsStep,
+		Catches: Change{Machine: "domain", Row: "execute", Target: 1, Field: "to", Text: "freed"},
+		step: func(n *names) stepPredicate {
+			domain := n.kind("domain")
+			freed, release := domain.in("freed"), n.calling("ReleaseDomain")
+			n.moved(domain)
+			return func(s step) error {
+				if freed.has(domain.at(s.before, s.slot())) || !freed.has(domain.at(s.after, s.slot())) {
+					return nil
+				}
+				if !s.answerOf(release) || s.rec.Result.Outcome != machine.OK {
+					return domain.fail(s.after, s.slot(), "is called freed, and its release was not executed")
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "lives-until-the-fence", Of: OfOrchestrator, Sentence: "Before its run retires, a release that its user asks for is put off: tasks that captured a domain still see live memory. After that it frees at once.",
+		Source: "R7–R9", Needs: NeedsStep,
+		Catches: Change{Machine: "domain", View: "deferring", Field: "expr", Text: `owner.state == "building"`},
+		step: func(n *names) stepPredicate {
+			domain, runs := n.kind("domain"), n.kind("resources")
+			live, queued, owner := domain.in("live"), domain.in("queued"), domain.fact("owner")
+			before := runs.in("building", "running", "flushing", "sweeping", "releasing")
+			release := n.look(taken, n.eventRows(domain, "release"))
+			return func(s step) error {
+				a := domain.at(s.before, s.slot())
+				if s.rec.Kind != machine.Stepped || !release.has(s.rec) || !live.has(a) {
+					return nil
+				}
+				off := false
+				if o := owner.of(a); o != 0 {
+					ref := machine.UnpackRef(o)
+					off = s.before.Ref(ref.Machine, int(ref.Slot)) == ref && before.has(runs.at(s.before, int(ref.Slot)))
+				}
+				if b := domain.at(s.after, s.slot()); off != queued.has(b) {
+					return domain.fail(s.after, s.slot(), "is %s by its user's release", domain.show(b))
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "retired-owns-nothing", Of: OfOrchestrator, Sentence: "A run that has retired owns nothing but what could not be released.",
+		Source: "R2, R14", Needs: NeedsWorld,
+		Catches: Change{Machine: "resources", Row: "fence-bare", Field: "guard", Text: "domains == none"},
+		world: func(n *names) worldPredicate {
+			runs, resource := n.kind("resources"), n.kind("resource")
+			retired, charged, owner := runs.in("retired"), resource.in("charged"), resource.fact("owner")
+			return func(w *machine.World) error {
+				for slot := range runs.count(w) {
+					if !retired.has(runs.at(w, slot)) {
+						continue
+					}
+					self := runs.pack(w, slot)
+					for i := range resource.count(w) {
+						if x := resource.at(w, i); charged.has(x) && owner.of(x) == self {
+							return resource.fail(w, i, "is owned by a run that has retired")
+						}
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "tasks-are-counted", Of: OfOrchestrator, Sentence: "A run counts the tasks of its own that are not over, and retires only with none.",
+		Source: "R2, R19, R20", Needs: NeedsWorld,
+		Catches: Change{Machine: "resources", Row: "task-over", Field: "do", Text: ""},
+		world: func(n *names) worldPredicate {
+			runs, task := n.kind("resources"), n.kind("task")
+			pending, counts, owner, gone := task.in("pending"), runs.fact("pending"), task.fact("owner"), runs.in("free")
+			over := runs.in("flushing", "sweeping", "releasing", "retiring", "retired", "gone")
+			return func(w *machine.World) error {
+				for slot := range runs.count(w) {
+					r, self, have := runs.at(w, slot), runs.pack(w, slot), uint64(0)
+					if gone.has(r) {
+						continue
+					}
+					for i := range task.count(w) {
+						if t := task.at(w, i); pending.has(t) && owner.of(t) == self {
+							have++
+						}
+					}
+					if have != counts.of(r) || have > 0 && over.has(r) {
+						return runs.fail(w, slot, "is %s and counts %d tasks, there are %d", runs.show(r), counts.of(r), have)
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "first-error-wins", Of: OfOrchestrator, Sentence: "A run that failed keeps the failure that came first, and whose it was.",
+		Source: "R20", Needs: NeedsStep,
+		Catches: Change{Machine: "resources", Row: "task-failed", Field: "guard", Text: "arg.failed"},
+		step: func(n *names) stepPredicate {
+			runs := n.kind("resources")
+			failed := runs.is("failed", "true")
+			parts := [...]fact{runs.fact("failed"), runs.fact("culprit"), runs.fact("code")}
+			n.moved(runs)
+			return func(s step) error {
+				a, b := runs.at(s.before, s.slot()), runs.at(s.after, s.slot())
+				for _, p := range parts {
+					if failed.holds(a) && p.of(a) != p.of(b) {
+						return runs.fail(s.after, s.slot(), "failed for another reason first")
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "teardown-last", Of: OfOrchestrator, Sentence: "The workers are being closed, or are, only when no run is under way and nothing that can be released is left.",
+		Source: "R15, R16, R25", Needs: NeedsWorld,
+		Catches: Change{Machine: "ending", Row: "sweep-domain", Field: "guard", Text: "view.domain != none && attempted"},
+		world: func(n *names) worldPredicate {
+			ending, runs, domain, resource := n.kind("ending"), n.kind("resources"), n.kind("domain"), n.kind("resource")
+			closing := ending.in("tearing", "owed", "closed")
+			left := []struct {
+				kind
+				in stateSet
+			}{
+				{runs, runs.in("building", "running", "flushing", "sweeping", "releasing", "retiring")},
+				{domain, domain.in("allocating", "live", "queued", "freeing")},
+				{resource, resource.in("charged")},
+			}
+			return func(w *machine.World) error {
+				if !closing.has(ending.at(w, 0)) {
+					return nil
+				}
+				for i := range left {
+					for slot := range left[i].count(w) {
+						if x := left[i].at(w, slot); left[i].in.has(x) {
+							return left[i].fail(w, slot, "is %s, and the close is %s", left[i].show(x), ending.show(ending.at(w, 0)))
+						}
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "residue-is-told", Of: OfOrchestrator, Sentence: "A close that leaves something which could not be released never ends clean: it says so, each time.",
+		Source: "R14, R16", Needs: NeedsStep,
+		Catches: Change{Machine: "ending", Row: "teardown", Field: "when", Text: "view.residue"},
+		step: func(n *names) stepPredicate {
+			ending, domain, resource := n.kind("ending"), n.kind("domain"), n.kind("resource")
+			closed, failed, stuck := ending.in("closed"), domain.in("failed"), resource.in("stuck")
+			n.moved(ending)
+			return func(s step) error {
+				if !closed.has(ending.at(s.after, 0)) || s.after.Rules().ReasonAt(s.rec.Reason) != "" {
+					return nil
+				}
+				for slot := range domain.count(s.after) {
+					if failed.has(domain.at(s.after, slot)) {
+						return domain.fail(s.after, slot, "could not be released, and the close is clean")
+					}
+				}
+				for slot := range resource.count(s.after) {
+					if stuck.has(resource.at(s.after, slot)) {
+						return resource.fail(s.after, slot, "could not be released, and the close is clean")
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
+		ID: "closed-takes-no-run", Of: OfOrchestrator, Sentence: "Once a close is claimed no run is taken.",
+		Source: "R25", Needs: NeedsStep,
+		Held: "Twice: a submission asks whether the orchestrator is open (building/start-closed), and the pointer moves in that state only (orchestrator/build).",
+		step: func(n *names) stepPredicate {
+			runs, o := n.kind("resources"), n.kind("orchestrator")
+			building, open := runs.in("building"), o.in("open")
+			n.moved(runs)
+			return func(s step) error {
+				if !building.has(runs.at(s.before, s.slot())) && building.has(runs.at(s.after, s.slot())) && !open.has(o.at(s.before, 0)) {
+					return runs.fail(s.after, s.slot(), "is built, and the orchestrator is %s", o.show(o.at(s.before, 0)))
+				}
+				return nil
+			}
 		},
 	},
 }
 
-// CheckResources tells every invariant of an orchestrator's world that does not
-// hold in w, and how many predicates it looked at.
+// CheckResources tells every invariant of worlds that does not hold in an
+// orchestrator's world, and how many predicates it looked at.
 func CheckResources(w *machine.World) (findings []*Finding, checks int) {
-	v := look(w)
-	for i := range ofResources {
-		in := &ofResources[i]
-		checks++
-		if err := in.world(v); err != nil {
-			findings = append(findings, &Finding{Invariant: in, Seq: w.Seq(), Detail: err.Error()})
-		}
-	}
-	return findings, checks
+	c := For(w.Rules())
+	return c.World(w), len(c.worlds)
 }
 
 // ReleaseCounter counts, in a stream of records, the backend's releases of each

@@ -134,7 +134,7 @@ func TestResourceInvariantsNotice(t *testing.T) {
 		panic(name + "/" + id)
 	}
 	for id, m := range map[string]func(defs []*machine.Definition){
-		"one-owner": func(d []*machine.Definition) { row(d, "orchestrator", "built").Then[0].Do = "objects = none" },
+		"one-building": func(d []*machine.Definition) { row(d, "orchestrator", "built").Then[0].Do = "objects = none" },
 		"nothing-stranded": func(d []*machine.Definition) {
 			row(d, "resources", "retire-stragglers").Then = []machine.Target{{When: "queued == 4096", To: "retiring", Emit: []string{"self.straggle()"}}, {To: "retired"}}
 		},

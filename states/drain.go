@@ -73,6 +73,10 @@ func drain() *machine.Definition {
 		}},
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
+		// A reset may have ended the run while the context was asked for. What is
+		// decided from here on is decided of a run that is there.
+		machine.Target{When: "view.verdict == swept", Error: ErrReset},
+		machine.Target{When: "!view.launched", Error: ErrStaleIdentity},
 		machine.Target{When: "view.decided", To: "settle", Do: remember, Emit: []string{"self.settle()"}},
 		machine.Target{When: "view.asking && view.unfenced", To: "cpu_sync", Do: remember + "; fatal = false; fault = 0", Emit: []string{"self.cpu_sync()"}},
 		machine.Target{
@@ -97,7 +101,10 @@ func drain() *machine.Definition {
 		},
 		machine.Row{
 			ID: "read-none", From: "read", Event: "read", Guard: "else", Source: "F5, F106",
-			Then: []machine.Target{with(to("cpu_sync"), ask("false", "false", "view.trusted", "false", "absent"))},
+			Then: []machine.Target{
+				{When: told, To: "ready", Error: ErrStaleIdentity},
+				with(to("cpu_sync"), ask("false", "false", "view.trusted", "false", "absent")),
+			},
 		},
 		machine.Row{
 			ID: "cpu_sync", From: "cpu_sync", Event: "cpu_sync", Command: "SyncCPU()", Source: "F103, F104, F106, F130",

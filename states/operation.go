@@ -28,12 +28,13 @@ var detached = machine.View{Name: "detached", Expr: `environment.state == "detac
 // order in which refusals must come: foreign process before anything is
 // entered, then a lane that was given up, then a stale identity, then the
 // operation's own refusals, then the context check, whose mismatch loses
-// nothing (F54, F59, F66, F122).
+// nothing (F54, F59, F66, F122). While the context is asked for, the run may be
+// let go and the slot have another: the answer is not for that one.
 func entry(from string, refusals []machine.Row, then ...machine.Target) []machine.Row {
 	rows := append(stranger(from), refusals...)
 	return append(rows, machine.Row{
 		ID: "start", From: from, Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
-		Then: contextTargets(then...),
+		Then: contextTargets(append([]machine.Target{{When: notTheRuns, Error: ErrStaleIdentity}}, then...)...),
 	})
 }
 

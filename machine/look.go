@@ -1,0 +1,26 @@
+package machine
+
+import "slices"
+
+// Occupant returns the present occupant of a slot: its control state and its
+// facts, by [FactID]. The facts are the world's own words, not a copy: they must
+// not be changed, and they change with the world. It allocates nothing, for
+// those who look at millions of worlds. It panics if there is no such machine
+// or slot, as indexing does.
+func (w *World) Occupant(m MachineID, slot int) (StateID, []uint64) {
+	p := &w.pools[m]
+	if slot < 0 || slot >= p.capacity {
+		panic("machine: no such slot")
+	}
+	b := p.at + slot*p.stride
+	n := b + atFacts + len(w.rules.machines[m].factTy)
+	return StateID(w.words[b]), w.words[b+atFacts : n : n]
+}
+
+// Same reports whether all instances of a machine are as they are in o:
+// occupancy, state, facts and command in flight. Both worlds must be of the same
+// rules and the same [Config].
+func (w *World) Same(o *World, m MachineID) bool {
+	p, q := &w.pools[m], &o.pools[m]
+	return slices.Equal(w.words[p.at:p.at+p.capacity*p.stride], o.words[q.at:q.at+q.capacity*q.stride])
+}

@@ -206,3 +206,47 @@ func BenchmarkSetState(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkCloneInto(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		var x sim.Device
+		for b.Loop() {
+			d.CloneInto(&x)
+		}
+	})
+}
+
+func BenchmarkChoices(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		var list []sim.Choice
+		for b.Loop() {
+			list = d.Choices(list[:0])
+		}
+		b.ReportMetric(float64(len(list)), "choices")
+	})
+}
+
+// BenchmarkApply includes a copy of the device for each choice.
+func BenchmarkApply(b *testing.B) {
+	d := lane(b, true)
+	choices := d.Choices(nil)
+	var x sim.Device
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.CloneInto(&x)
+		if err := x.Apply(choices[i%len(choices)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppendCanonical(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		n := sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 { return h }}
+		var buf []byte
+		for b.Loop() {
+			buf = d.AppendCanonical(buf[:0], n)
+		}
+		b.ReportMetric(float64(len(buf)), "bytes")
+	})
+}

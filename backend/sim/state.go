@@ -112,7 +112,7 @@ const (
 // [Device.SetState] reads back. Equal bytes are equal devices. Of the [Config]
 // there is only a hash. It allocates nothing but what dst needs.
 func (d *Device) AppendState(dst []byte) []byte {
-	w := stateWriter{b: binary.LittleEndian.AppendUint64(dst, d.cfg.hash()), d: d}
+	w := stateWriter{writer{binary.LittleEndian.AppendUint64(dst, d.cfg.hash())}, d}
 	w.u(uint64(d.now))
 	w.u(uint64(d.during))
 	w.u(uint64(d.budget))
@@ -169,28 +169,10 @@ func (d *Device) AppendState(dst []byte) []byte {
 	return w.b
 }
 
-// bit returns mask if the fact holds, else zero.
-func bit(fact bool, mask uint64) uint64 {
-	if fact {
-		return mask
-	}
-	return 0
-}
-
 type stateWriter struct {
-	b []byte
+	writer
 	d *Device
 }
-
-func (w *stateWriter) u(v uint64) {
-	if v < 0x80 {
-		w.b = append(w.b, byte(v))
-		return
-	}
-	w.b = binary.AppendUvarint(w.b, v)
-}
-
-func (w *stateWriter) code(c backend.Code) { w.u(uint64(uint32(c))) }
 
 // at writes a time by its distance from now.
 func (w *stateWriter) at(t int64) {
@@ -420,14 +402,21 @@ func (w *stateWriter) call(c *call) {
 	}
 }
 
-func (w *stateWriter) op(c *call) {
+// has says which fields of the op are there.
+func (c *call) has() uint64 {
 	o := &c.op
 	var none backend.Span
-	w.u(uint64(o.Kind))
-	w.u(bit(o.Stream != 0, opStream) | bit(o.Event != 0, opEvent) | bit(o.Memory != 0, opMemory) |
+	return bit(o.Stream != 0, opStream) | bit(o.Event != 0, opEvent) | bit(o.Memory != 0, opMemory) |
 		bit(o.Size != 0, opSize) | bit(o.Launch != backend.Launch{}, opLaunch) | bit(o.Timeout != 0, opTimeout) |
 		bit(o.Offset != 0, opOffset) | bit(o.Place != 0, opPlace) | bit(o.Dst != none, opDst) | bit(o.Src != none, opSrc) |
-		bit(c.dataLen != 0, opData))
+		bit(c.dataLen != 0, opData)
+}
+
+func (w *stateWriter) op(c *call) {
+	o := &c.op
+	has := c.has()
+	w.u(uint64(o.Kind))
+	w.u(has)
 	if o.Stream != 0 {
 		w.handle(KindStream, uint64(o.Stream))
 	}
@@ -440,7 +429,7 @@ func (w *stateWriter) op(c *call) {
 	if o.Size != 0 {
 		w.u(o.Size)
 	}
-	if l := &o.Launch; *l != (backend.Launch{}) {
+	if l := &o.Launch; has&opLaunch != 0 {
 		w.u(uint64(l.Class))
 		w.u(uint64(l.Kernel))
 		w.handle(KindMemory, uint64(l.Args))
@@ -455,10 +444,10 @@ func (w *stateWriter) op(c *call) {
 	if o.Place != 0 {
 		w.u(uint64(o.Place))
 	}
-	if o.Dst != none {
+	if has&opDst != 0 {
 		w.span(o.Dst)
 	}
-	if o.Src != none {
+	if has&opSrc != 0 {
 		w.span(o.Src)
 	}
 	if c.dataLen != 0 {

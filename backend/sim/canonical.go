@@ -487,7 +487,7 @@ func (e *encoder) memory(n Naming) {
 			e.u(a.region)
 			e.b = append(e.b, d.arena[a.off+a.size:a.off+a.region]...)
 		}
-		content := d.content(d.memHandle(int(i)))
+		content := d.arena[a.off : a.off+a.size]
 		if n.Memory == nil {
 			e.b = append(e.b, content...)
 			continue

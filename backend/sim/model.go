@@ -209,13 +209,17 @@ func (d *Device) canFinish(si int) bool { return d.streams[si].n > 0 && d.stream
 // then notices in the order they were posted, then calls.
 func (d *Device) Choices(dst []Choice) []Choice {
 	for i := range d.streams {
-		dst = d.streamChoices(dst, i)
+		if d.streams[i].n > 0 {
+			dst = d.streamChoices(dst, i)
+		}
 	}
 	for i := range d.posts {
 		dst = d.noticeChoices(dst, i)
 	}
 	for i := range d.calls {
-		dst = d.callChoices(dst, i)
+		if d.calls[i].phase != callFree {
+			dst = d.callChoices(dst, i)
+		}
 	}
 	return dst
 }

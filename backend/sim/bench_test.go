@@ -109,6 +109,40 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
+func TestExploringAllocatesNothing(t *testing.T) {
+	d := lane(t, true)
+	var x sim.Device
+	var choices []sim.Choice
+	var buf []byte
+	n := sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 { return 1 + h&0xffff }}
+	data := []byte{1, 2, 3}
+	all := func() {
+		for i := 0; ; i++ {
+			d.CloneInto(&x)
+			choices = x.Choices(choices[:0])
+			if i >= len(choices) {
+				return
+			}
+			if err := x.Apply(choices[i]); err != nil {
+				t.Fatal(err)
+			}
+			k := x.Begin(sim.Op{Kind: sim.OpWrite, Data: data})
+			buf = x.AppendCanonical(buf[:0], n)
+			for _, c := range [...]sim.ChoiceKind{sim.ChooseEffect, sim.ChooseReturn} {
+				if err := x.Apply(sim.Choice{Kind: c, Target: uint64(k)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, ended := x.Take(k); !ended {
+				t.Fatal("the call has not ended")
+			}
+		}
+	}
+	if n := testing.AllocsPerRun(10, all); n != 0 {
+		t.Errorf("going to all next states allocates %v times, want 0", n)
+	}
+}
+
 // BenchmarkExplore is what an explorer pays for one edge: a copy, a choice, and
 // the bytes of where it leads.
 func BenchmarkExplore(b *testing.B) {
@@ -204,5 +238,49 @@ func BenchmarkSetState(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	})
+}
+
+func BenchmarkCloneInto(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		var x sim.Device
+		for b.Loop() {
+			d.CloneInto(&x)
+		}
+	})
+}
+
+func BenchmarkChoices(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		var list []sim.Choice
+		for b.Loop() {
+			list = d.Choices(list[:0])
+		}
+		b.ReportMetric(float64(len(list)), "choices")
+	})
+}
+
+// BenchmarkApply includes a copy of the device for each choice.
+func BenchmarkApply(b *testing.B) {
+	d := lane(b, true)
+	choices := d.Choices(nil)
+	var x sim.Device
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.CloneInto(&x)
+		if err := x.Apply(choices[i%len(choices)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppendCanonical(b *testing.B) {
+	eachLane(b, func(b *testing.B, d *sim.Device) {
+		n := sim.Naming{Handle: func(_ sim.Kind, h uint64) uint64 { return 1 + h&0xffff }} // by slot
+		var buf []byte
+		for b.Loop() {
+			buf = d.AppendCanonical(buf[:0], n)
+		}
+		b.ReportMetric(float64(len(buf)), "bytes")
 	})
 }

@@ -207,6 +207,9 @@ func TestTheSameBytesHaveTheSameFuture(t *testing.T) {
 		{"a notice that is lost", sim.Config{Plan: []sim.Fault{{Op: sim.OpSubmitAICPU, Nth: 2, Kind: sim.NoticeLost}}}, []step{
 			submit(fatal, 0, 0), submit(fatal, 1, 0),
 		}, 3},
+		{"a fault of a stream that is gone", sim.Config{NoProofs: true, Plan: []sim.Fault{{Op: sim.OpSubmitAICPU, Kind: sim.NoticeLost}}}, []step{
+			submit(fatal, 0, 0), submit(plain, 0, 0), on(sim.OpSynchronizeStream, 0, 0), on(sim.OpDestroyStream, 0, 0), on(sim.OpCreateStream, 0, 0),
+		}, 4},
 		{"records", sim.Config{NoProofs: true}, []step{
 			submit(plain, 0, 0), submit(plain, 1, 0), on(sim.OpRecordEvent, 0, 0), on(sim.OpRecordEvent, 1, 0), on(sim.OpQueryEvent, 0, 0),
 		}, 4},

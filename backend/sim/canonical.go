@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 
 	"github.com/runfence/runfence/backend"
 )
@@ -33,7 +32,8 @@ type ranks struct {
 
 func (r *ranks) reset(slots int) {
 	r.order, r.sorted = r.order[:0], 0
-	r.ref = append(r.ref[:0], make([]uint64, slots)...)
+	r.ref = resized(r.ref, slots)
+	clear(r.ref)
 }
 
 // numbered gives a slot its place among those that the naming numbers.
@@ -92,12 +92,13 @@ func (d *Device) AppendCanonical(dst []byte, n Naming) []byte {
 	c.mem.reset(len(d.mems))
 	c.call.reset(len(d.calls))
 	c.context.reset(len(d.contexts))
-	c.pair = append(c.pair[:0], make([]uint32, len(d.pairs))...)
+	c.pair = resized(c.pair, len(d.pairs))
+	clear(c.pair)
 	if n.Handle != nil {
 		d.number(c, n.Handle)
 	}
 	d.discover(c)
-	e := encoder{d: d, c: c, b: dst}
+	e := encoder{writer{dst}, d, c}
 	e.host()
 	e.u(uint64(len(c.stream.order)))
 	for _, i := range c.stream.order {
@@ -192,6 +193,9 @@ func (d *Device) discover(c *canon) {
 		for _, h := range [...]uint64{
 			uint64(op.Event), uint64(op.Memory), uint64(op.Dst.Mem), uint64(op.Src.Mem), uint64(op.Launch.Args), k.answer.Handle,
 		} {
+			if h == 0 {
+				continue
+			}
 			see(backend.Memory(h))
 			if _, live := d.findEvent(backend.Event(h)); live {
 				c.event.found(indexOf(h))
@@ -239,24 +243,9 @@ func (d *Device) compareMems(i, j int32) int {
 }
 
 type encoder struct {
+	writer
 	d *Device
 	c *canon
-	b []byte
-}
-
-func (e *encoder) u(v uint64) { e.b = binary.AppendUvarint(e.b, v) }
-
-func (e *encoder) code(c backend.Code) { e.u(uint64(uint32(c))) }
-
-// flags packs facts into one number.
-func (e *encoder) flags(facts ...bool) {
-	v := uint64(0)
-	for i, f := range facts {
-		if f {
-			v |= 1 << i
-		}
-	}
-	e.u(v)
 }
 
 // streamSlot writes what stands for a slot of streams: its reference or, if the
@@ -367,17 +356,21 @@ func (e *encoder) host() {
 	e.u(uint64(len(d.contexts)))
 	for _, i := range e.c.context.order {
 		e.u(e.c.context.ref[i])
-		e.flags(d.contexts[i], i == 0)
+		e.u(bit(d.contexts[i], 1) | bit(i == 0, 2))
 	}
 }
 
 func (e *encoder) stream(si int) {
 	s := &e.d.streams[si]
 	e.u(e.c.stream.ref[si])
-	e.flags(s.state == slotZombie, s.flagDue != never, s.due != never)
-	e.u(uint64(s.capture))
-	e.code(s.fault)
-	e.code(s.err)
+	e.u(bit(s.state == slotZombie, 1) | bit(s.flagDue != never, 2) | bit(s.due != never, 4) |
+		bit(s.fault != 0, 8) | bit(s.err != 0, 16) | uint64(s.capture)<<5)
+	if s.fault != 0 {
+		e.code(s.fault)
+	}
+	if s.err != 0 {
+		e.code(s.err)
+	}
 	e.u(uint64(s.n))
 	for i, left := s.first, s.n; left > 0; i, left = e.d.entries[i].next, left-1 {
 		e.entry(&e.d.entries[i])
@@ -385,10 +378,9 @@ func (e *encoder) stream(si int) {
 }
 
 func (e *encoder) entry(x *entry) {
-	e.u(uint64(x.kind))
+	e.u(uint64(x.kind) | bit(x.sat, waitSat) | bit(x.hang, kernelHangs) | bit(x.lost, kernelLost))
 	switch x.kind {
 	case EntryKernel:
-		e.flags(x.hang, x.lost)
 		e.u(uint64(x.kernel))
 		e.known(KindMemory, uint64(x.args))
 		e.code(x.exit)
@@ -402,7 +394,6 @@ func (e *encoder) entry(x *entry) {
 		e.age(x.event, x.seq)
 	case EntryWait:
 		e.u(e.c.event.ref[indexOf(uint64(x.event))])
-		e.flags(x.sat)
 		if !x.sat {
 			e.age(x.event, x.seq)
 		}
@@ -480,7 +471,7 @@ func (e *encoder) tag(p *pair) uint64 {
 func (e *encoder) event(i int) {
 	ev := &e.d.events[i]
 	e.u(e.c.event.ref[i])
-	e.flags(ev.state == slotZombie, ev.done) // a record that is queued speaks for itself
+	e.u(bit(ev.state == slotZombie, 1) | bit(ev.done, 2)) // a record that is queued speaks for itself
 	e.position(ev.recStream, ev.recPos)
 }
 
@@ -496,7 +487,7 @@ func (e *encoder) memory(n Naming) {
 			e.u(a.region)
 			e.b = append(e.b, d.arena[a.off+a.size:a.off+a.region]...)
 		}
-		content := d.content(d.memHandle(int(i)))
+		content := d.arena[a.off : a.off+a.size]
 		if n.Memory == nil {
 			e.b = append(e.b, content...)
 			continue
@@ -528,51 +519,94 @@ func (e *encoder) memory(n Naming) {
 
 func (e *encoder) call(i int) {
 	c := &e.d.calls[i]
-	e.u(e.c.call.ref[i])
-	e.u(uint64(c.phase))
-	e.u(uint64(c.thread))
-	op := &c.op
-	e.u(uint64(op.Kind))
-	e.known(KindStream, uint64(op.Stream))
-	e.known(KindEvent, uint64(op.Event))
-	e.known(KindMemory, uint64(op.Memory))
-	e.u(uint64(op.Place))
-	e.u(op.Size)
-	e.u(op.Offset)
-	e.span(op.Dst)
-	e.span(op.Src)
-	e.u(uint64(op.Launch.Kernel))
-	e.known(KindMemory, uint64(op.Launch.Args))
-	e.u(uint64(op.Launch.Blocks))
-	e.flags(op.Timeout > 0)
-	e.u(uint64(c.dataLen))
-	e.b = append(e.b, e.d.payload(c)...)
-
 	st := &c.strike
-	e.flags(st.hang, st.lost, st.late)
-	e.u(uint64(st.call))
-	e.code(st.code)
-	e.code(st.fatal)
+	e.u(e.c.call.ref[i])
+	e.u(uint64(c.phase) | bit(*st != strike{}, callStrike))
+	e.u(uint64(c.thread))
+	e.op(c)
+	if *st != (strike{}) {
+		e.u(bit(st.hang, strikeHang) | bit(st.lost, strikeLost) | bit(st.late, strikeLate))
+		e.u(uint64(st.call))
+		e.code(st.code)
+		e.code(st.fatal)
+	}
 	switch c.phase {
 	case callWaiting:
-		ready := e.d.ready(c)
-		e.flags(ready, c.aborted)
-		if op.Kind == OpWaitEvent {
-			if ev, _ := e.d.findEvent(op.Event); !ready && ev.gen == genOf(uint64(op.Event)) {
-				e.age(op.Event, c.seq)
-			}
-			e.position(c.recStream, c.recPos)
-		}
+		e.wait(c)
 	case callTook, callDone:
 		a := &c.answer
-		e.u(uint64(a.Outcome))
+		e.u(uint64(a.Outcome)<<2 | bit(a.Accepted, 1) | bit(a.Confirmed, 2))
 		e.code(a.Code)
 		e.code(a.LastError)
-		e.flags(a.Accepted, a.Confirmed)
-		e.u(uint64(a.Status))
-		e.u(uint64(a.Capture))
+		e.u(uint64(a.Status) | uint64(a.Capture)<<8)
 		e.known(kindOf(a.Handle), a.Handle)
 	}
+}
+
+func (e *encoder) op(c *call) {
+	op := &c.op
+	// How long a wait may take is not asked, only whether it may take anything.
+	has := c.has()&^opTimeout | bit(op.Timeout > 0, opTimeout)
+	e.u(uint64(op.Kind))
+	e.u(has)
+	if op.Stream != 0 {
+		e.known(KindStream, uint64(op.Stream))
+	}
+	if op.Event != 0 {
+		e.known(KindEvent, uint64(op.Event))
+	}
+	if op.Memory != 0 {
+		e.known(KindMemory, uint64(op.Memory))
+	}
+	if op.Size != 0 {
+		e.u(op.Size)
+	}
+	if has&opLaunch != 0 {
+		e.u(uint64(op.Launch.Class))
+		e.u(uint64(op.Launch.Kernel))
+		e.known(KindMemory, uint64(op.Launch.Args))
+		e.u(uint64(op.Launch.Blocks))
+	}
+	if op.Offset != 0 {
+		e.u(op.Offset)
+	}
+	if op.Place != 0 {
+		e.u(uint64(op.Place))
+	}
+	if has&opDst != 0 {
+		e.span(op.Dst)
+	}
+	if has&opSrc != 0 {
+		e.span(op.Src)
+	}
+	if c.dataLen != 0 {
+		e.u(uint64(c.dataLen))
+		e.b = append(e.b, e.d.payload(c)...)
+	}
+}
+
+// wait writes what decides the answer of a bounded wait.
+func (e *encoder) wait(c *call) {
+	ready := e.d.ready(c)
+	e.u(bit(ready, 1) | bit(c.aborted, 2))
+	if c.op.Kind == OpWaitEvent {
+		if ev, _ := e.d.findEvent(c.op.Event); !ready && ev.gen == genOf(uint64(c.op.Event)) {
+			e.age(c.op.Event, c.seq)
+		}
+		e.position(c.recStream, c.recPos)
+		return
+	}
+	// A stream that was destroyed meanwhile keeps its fault for the wait until
+	// the slot is taken again.
+	i := indexOf(uint64(c.op.Stream))
+	s := &e.d.streams[i]
+	if s.state != slotFree || s.gen != genOf(uint64(c.op.Stream)) || (s.fault == 0 && s.err == 0) {
+		e.u(0)
+		return
+	}
+	e.u(1 + e.turn(KindStream, i))
+	e.code(s.fault)
+	e.code(s.err)
 }
 
 func (e *encoder) notices(list []posted) {

@@ -247,3 +247,39 @@ func TestTheDeviceMovesBeforeACallReturns(t *testing.T) {
 	require.False(t, ok, "a ticket is taken once")
 	require.NotEqual(t, k, d.Begin(sim.Op{Kind: sim.OpCurrentContext}), "a ticket is never used again")
 }
+
+// Apply takes what Choices offers, whatever the code of a fault, and nothing
+// else; what it refuses changes nothing.
+func TestApplyTakesWhatIsOffered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := device(t, mixed(t))
+		w := makeToys(d, nil, nil, nil)
+		wander(t, d, &w, "before")
+		choices := d.Choices(nil)
+		targets := []uint64{0, 1, 1 << 24, 1 << 56}
+		for _, c := range choices {
+			targets = append(targets, c.Target, c.Target+1, c.Target+1<<24, c.Target+1<<56)
+		}
+		for range 20 {
+			c := sim.Choice{
+				Kind:   sim.ChoiceKind(rapid.IntRange(0, 15).Draw(t, "kind")),
+				Target: rapid.SampledFrom(targets).Draw(t, "target"),
+				Code:   rapid.SampledFrom([]backend.Code{0, backend.InternalError, 5}).Draw(t, "code"),
+			}
+			offered := slices.ContainsFunc(choices, func(o sim.Choice) bool {
+				return o.Kind == c.Kind && o.Target == c.Target && (o.Code == c.Code || (c.Kind.Fault() && o.Code != 0 && c.Code != 0))
+			})
+			x := d.Clone()
+			if err := x.Apply(c); offered {
+				require.NoError(t, err)
+				continue
+			} else {
+				require.ErrorIs(t, err, sim.ErrNotOffered)
+			}
+			require.Equal(t, d.AppendState(nil), x.AppendState(nil))
+		}
+		for _, c := range choices {
+			require.NoError(t, d.Clone().Apply(c))
+		}
+	})
+}

@@ -209,37 +209,72 @@ func (d *Device) canFinish(si int) bool { return d.streams[si].n > 0 && d.stream
 // then notices in the order they were posted, then calls.
 func (d *Device) Choices(dst []Choice) []Choice {
 	for i := range d.streams {
-		s := &d.streams[i]
-		if s.n == 0 {
-			continue
-		}
-		h := uint64(d.streamHandle(i))
-		if s.flagDue != never {
-			dst = append(dst, Choice{Kind: ChooseFlag, Target: h})
-		}
-		if !d.canFinish(i) {
-			continue
-		}
-		dst = append(dst, Choice{Kind: ChooseEntry, Target: h})
-		e := d.head(i)
-		if e.kind != EntryKernel {
-			continue
-		}
-		if op := submitKind(e.class); e.exit == backend.Success && d.offers(KernelFatal, op) {
-			dst = append(dst, Choice{Kind: ChooseFatal, Target: h, Code: defaultFatal(e.class)})
-		}
-		if d.offers(KernelHang, submitKind(e.class)) {
-			dst = append(dst, Choice{Kind: ChooseHang, Target: h})
+		if d.streams[i].n > 0 {
+			dst = d.streamChoices(dst, i)
 		}
 	}
 	for i := range d.posts {
-		dst = append(dst, Choice{Kind: ChooseNotice, Target: uint64(i)})
-		if d.budget > 0 && d.cfg.Faults.Has(NoticeLost) {
-			dst = append(dst, Choice{Kind: ChooseLose, Target: uint64(i)})
-		}
+		dst = d.noticeChoices(dst, i)
 	}
 	for i := range d.calls {
-		dst = d.callChoices(dst, i)
+		if d.calls[i].phase != callFree {
+			dst = d.callChoices(dst, i)
+		}
+	}
+	return dst
+}
+
+// choicesLike appends the choices of the stream, notice or call that c is
+// about, if there is such a one.
+func (d *Device) choicesLike(dst []Choice, c Choice) []Choice {
+	i := indexOf(c.Target)
+	switch c.Kind {
+	case ChooseFlag, ChooseEntry, ChooseFatal, ChooseHang:
+		if i < len(d.streams) {
+			return d.streamChoices(dst, i)
+		}
+	case ChooseNotice, ChooseLose:
+		if i < len(d.posts) {
+			return d.noticeChoices(dst, i)
+		}
+	default:
+		if i < len(d.calls) {
+			return d.callChoices(dst, i)
+		}
+	}
+	return dst
+}
+
+func (d *Device) streamChoices(dst []Choice, i int) []Choice {
+	s := &d.streams[i]
+	if s.n == 0 {
+		return dst
+	}
+	h := uint64(d.streamHandle(i))
+	if s.flagDue != never {
+		dst = append(dst, Choice{Kind: ChooseFlag, Target: h})
+	}
+	if !d.canFinish(i) {
+		return dst
+	}
+	dst = append(dst, Choice{Kind: ChooseEntry, Target: h})
+	e := d.head(i)
+	if e.kind != EntryKernel {
+		return dst
+	}
+	if op := submitKind(e.class); e.exit == backend.Success && d.offers(KernelFatal, op) {
+		dst = append(dst, Choice{Kind: ChooseFatal, Target: h, Code: defaultFatal(e.class)})
+	}
+	if d.offers(KernelHang, submitKind(e.class)) {
+		dst = append(dst, Choice{Kind: ChooseHang, Target: h})
+	}
+	return dst
+}
+
+func (d *Device) noticeChoices(dst []Choice, i int) []Choice {
+	dst = append(dst, Choice{Kind: ChooseNotice, Target: uint64(i)})
+	if d.budget > 0 && d.cfg.Faults.Has(NoticeLost) {
+		dst = append(dst, Choice{Kind: ChooseLose, Target: uint64(i)})
 	}
 	return dst
 }
@@ -291,7 +326,7 @@ func (d *Device) callChoices(dst []Choice, i int) []Choice {
 
 // Apply implements [Model]. If the choice has a time, the clock moves to it.
 func (d *Device) Apply(c Choice) error {
-	d.scratch.offered = d.Choices(d.scratch.offered[:0])
+	d.scratch.offered = d.choicesLike(d.scratch.offered[:0], c)
 	for _, o := range d.scratch.offered {
 		if o.Kind == c.Kind && o.Target == c.Target && (o.Code == c.Code || (c.Kind.Fault() && c.Code != 0 && o.Code != 0)) {
 			d.apply(c)

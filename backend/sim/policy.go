@@ -32,6 +32,7 @@ func (d *Device) Due(c Choice) (time.Duration, bool) {
 type scratch struct {
 	offered, picking []Choice
 	canon            canon
+	reading          []byte
 }
 
 // Timed picks what is due first. At one instant, calls that can return do so

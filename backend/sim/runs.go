@@ -85,8 +85,8 @@ func (r *stateReader) run(most uint64) {
 		d.arena = append(d.arena, zeros[:n]...)
 	case kind == paintBytes:
 		d.arena = append(d.arena, paint[:n]...)
-	case n > uint64(len(r.src)-r.at):
-		r.fail(at, "a run of %d bytes, and %d are left", n, len(r.src)-r.at)
+	case n > uint64(r.left()):
+		r.fail(at, "a run of %d bytes, and %d are left", n, r.left())
 	default:
 		d.arena = append(d.arena, r.src[r.at:r.at+int(n)]...)
 		r.at += int(n)

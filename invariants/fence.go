@@ -175,10 +175,16 @@ var ofFence = []Invariant{
 			fence := n.kind("fence")
 			armed, quiet := fence.in("armed"), fence.is("quiet", "true")
 			core, cpu := fence.is("core", "missing", "complete"), fence.is("cpu", "missing", "complete")
-			reset := n.eventRows(fence, "abandon")
+			reset, undone := n.eventRows(fence, "abandon"), n.eventRows(fence, "unsubmitted")
 			n.moved(fence)
 			return func(s step) error {
 				a, b := fence.at(s.before, s.slot()), fence.at(s.after, s.slot())
+				// A submission that was refused before its attempt is undone in the same step.
+				for i := range s.recs {
+					if undone.has(&s.recs[i]) {
+						return nil
+					}
+				}
 				if armed.has(a) && !armed.has(b) && !quiet.holds(a) && !(core.holds(a) && cpu.holds(a)) && !reset.has(s.rec) {
 					return fence.fail(s.after, s.slot(), "lets go of a run that is not proven over")
 				}

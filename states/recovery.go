@@ -46,7 +46,7 @@ func recovery() *machine.Definition {
 			{Name: "a_fence", Expr: `first(fence, state == "armed" || handles)`},
 			{Name: "a_caller", Expr: `first(caller_order, state == "ordering" || handles)`},
 			{Name: "a_join", Expr: `first(join, state != "apart")`},
-			{Name: "a_region", Expr: `first(region, state == "staged" || state == "initialised")`},
+			{Name: "a_region", Expr: `first(region, state == "initialised")`},
 			{Name: "run_epoch", Expr: "a_run.run_epoch"},
 			{Name: "generation", Expr: "a_run.generation"},
 			{Name: "dispatch", Expr: "a_run.dispatch"},

@@ -39,8 +39,13 @@ func region() *machine.Definition {
 			{ID: "discard", From: "staged", Event: "discard", Source: "F9", Then: []machine.Target{{To: "untrusted", Do: "source = false"}}},
 			{ID: "discard-none", From: "unallocated|untrusted|initialised", Event: "discard", Source: "F9", Then: []machine.Target{{Do: "source = false"}}},
 			{ID: "retire", From: every, Event: "retire", Source: "F6", Then: []machine.Target{{Do: "source = false"}}},
-			{ID: "forget", From: "untrusted|staged|initialised", Event: "forget", Source: "F7", Then: []machine.Target{{To: "untrusted"}}},
-			{ID: "forget-none", From: "unallocated", Event: "forget", Then: []machine.Target{{}}},
+			{
+				ID: "forget-staged", From: "initialised", Event: "forget", Guard: "source", Source: "F2, F3, F7",
+				Doc:  "A run that is prepared and not launched yet has its marker in the source: its launch publishes it anew.",
+				Then: []machine.Target{{To: "staged"}},
+			},
+			{ID: "forget", From: "initialised", Event: "forget", Guard: "else", Source: "F7", Then: []machine.Target{{To: "untrusted"}}},
+			{ID: "forget-none", From: "unallocated|untrusted|staged", Event: "forget", Source: "F7", Doc: "Nothing on the device is trusted.", Then: []machine.Target{{}}},
 		},
 	}
 }

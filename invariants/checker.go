@@ -246,6 +246,17 @@ func (s step) answeredWell(calls rows, value uint64) bool {
 	return s.answerOf(calls) && s.lead().Result.Outcome == machine.OK && s.lead().Result.Value == value
 }
 
+// takes reports whether the instance takes one of the rows in the step. Where it
+// takes several, the worlds around the step show what comes of all.
+func (s step) takes(r rows) bool {
+	for i := range s.recs {
+		if s.recs[i].Ref == s.rec.Ref && r.has(&s.recs[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // expired reports whether the step takes the answer that a wait expired.
 func (s step) expired() bool {
 	return s.lead().Kind == machine.Settled && s.lead().Result.Outcome == machine.TimedOut

@@ -58,14 +58,13 @@ var ofHealth = []Invariant{
 		Catches: Change{Machine: "health", Row: "not-retired", Field: "to", Text: "trusted"},
 		step: func(n *names) stepPredicate {
 			health := n.kind("health")
-			n.kind("recovery")
 			suspect, generation := health.in("suspect"), health.fact("generation")
-			reset := n.calling("ResetDevice")
+			reset := n.eventRows(health, "reset")
 			n.moved(health)
 			return func(s step) error {
 				a, b := health.at(s.before, 0), health.at(s.after, 0)
 				ended := suspect.has(a) && !suspect.has(b) || generation.of(a) != 0 && generation.of(a) != generation.of(b)
-				if ended && !s.vouched() && !s.answeredWell(reset, 1) {
+				if ended && !(reset.has(s.rec) && s.rec.Args[0] == 1) {
 					return health.fail(s.after, 0, "takes the device for a new one without a confirmed reset")
 				}
 				return nil

@@ -175,7 +175,7 @@ var ofLaunch = []Invariant{
 		world: func(n *names) worldPredicate {
 			run, launch := n.kind("run"), n.kind("launch")
 			partial, ended := launch.in("partial"), launch.in("complete", "partial")
-			broken, over := run.in("partial", "drained", "retired"), run.in("launched", "partial", "drained", "retired")
+			broken, over := run.in("partial", "drained", "retired", "finalized"), run.in("launched", "partial", "drained", "retired", "finalized")
 			is := run.in("partial")
 			return func(w *machine.World) error {
 				for slot := range run.count(w) {
@@ -252,7 +252,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "end-frees-its-own", Sentence: "The end of a run changes nothing of another slot: it frees its own resources only.",
 		Source: "F121, F122, R2", Needs: NeedsStep,
-		Catches: Change{Machine: "join", Row: "end", Field: "with", Text: "pred.made(pred_epoch, pred_generation, pred_dispatch)"},
+		Held: "A row reaches another slot only by a reference, and the one that a run has, to its predecessor, is empty before the end takes anything along.",
 		step: func(n *names) stepPredicate {
 			finalize := n.kind("finalize")
 			pooled := make([]bool, n.rules.NumMachines())

@@ -64,7 +64,7 @@ var ofOperations = []Invariant{
 	{
 		ID: "poll-says-what-is", Sentence: "A poll says complete only of a run whose recorded boundaries have completed and whose caller's wait is over; with a kernel whose boundary is not recorded, only if both streams are empty.",
 		Source: "F28, F97, F98, F119, F130", Needs: NeedsStep,
-		Catches: Change{Machine: "poll", Row: "cpu", Target: 5, Field: "do", Text: ""},
+		Catches: Change{Machine: "poll", Row: "cpu", Target: 4, Field: "do", Text: ""},
 		step: func(n *names) stepPredicate {
 			poll, fence, caller := n.kind("poll"), n.kind("fence"), n.maybe("caller_order")
 			pending := poll.is("pending", "true")

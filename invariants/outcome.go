@@ -7,7 +7,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "both-boundaries", Sentence: "A run is over only when both of its boundaries completed or both of its streams are proven to hold nothing of it: one boundary, a handshake or a flag never completes it.",
 		Source: "F97–F99, F104, F132", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "core_sync", Target: 1, Field: "with", Text: "outcome.synchronised(false, 0)"},
+		Catches: Change{Machine: "drain", Row: "core_sync", Target: 1, Field: "with", Text: "outcome.synchronised(false, 0); join.proven_core(); join.proven_cpu()"},
 		step: func(n *names) stepPredicate {
 			run, fence := n.kind("run"), n.kind("fence")
 			drained, swept, quiet := run.in("drained"), run.is("verdict", "swept"), fence.is("quiet", "true")
@@ -15,7 +15,7 @@ var ofOutcome = []Invariant{
 			n.moved(run)
 			return func(s step) error {
 				a, b := run.at(s.before, s.slot()), run.at(s.after, s.slot())
-				if drained.has(a) || !drained.has(b) || swept.holds(b) {
+				if drained.has(a) || !drained.has(b) || swept.holds(b) || s.vouched() {
 					return nil
 				}
 				if f := fence.at(s.after, s.slot()); !quiet.holds(f) && !(core.holds(f) && cpu.holds(f)) {
@@ -118,7 +118,7 @@ var ofOutcome = []Invariant{
 			return func(s step) error {
 				a, b, o := run.at(s.before, s.slot()), run.at(s.after, s.slot()), outcome.at(s.before, s.slot())
 				switch {
-				case !undecided.holds(a):
+				case !undecided.holds(a), s.vouched():
 				case well.holds(b) && !good.has(o), fault.holds(b) && !faulted.holds(o):
 					return run.fail(s.after, s.slot(), "has a verdict that its outcome, %s, does not give", outcome.show(o))
 				}

@@ -182,7 +182,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "drained-is-discharged", Sentence: "When a run is drained, its caller's reference has been discharged.",
 		Source: "F29", Needs: NeedsWorld,
-		Catches: Change{Machine: "drain", Row: "settle-tail", Field: "row"},
+		Catches: Change{Machine: "drain", Row: "settle-tail", Field: "guard", Text: "view.held && view.tail && view.partial"},
 		world: func(n *names) worldPredicate {
 			run, caller := n.kind("run"), n.kind("caller_order")
 			drained, none := run.in("drained", "retired", "finalized"), caller.is("held", "no_wait")

@@ -80,7 +80,7 @@ var ofResources = []Invariant{
 	{
 		ID: "owner-is-kept", Of: OfOrchestrator, Sentence: "What a run owns is its own to the end, whatever is being built later.",
 		Source: "R2, R5", Needs: NeedsStep,
-		Catches: Change{Machine: "domain", Row: "release", Field: "do", Text: "owner = view.building"},
+		Catches: Change{Machine: "domain", Row: "free-live", Field: "do", Text: "owner = none"},
 		step: func(n *names) stepPredicate {
 			owned := []struct {
 				kind
@@ -109,7 +109,7 @@ var ofResources = []Invariant{
 	{
 		ID: "fence-frees-its-own", Of: OfOrchestrator, Sentence: "A run's fence releases what that run owns, and nothing else.",
 		Source: "R2, R5", Needs: NeedsStep,
-		Catches: Change{Machine: "resources", View: "straggler", Field: "expr", Text: `first(domain, state == "queued")`},
+		Held: "Twice: only one run at a time is under way (one-run-at-a-time), and the lists of what a run owns begin anew both when its graph is begun and when it is built.",
 		step: func(n *names) stepPredicate {
 			runs, resource, domain := n.kind("resources"), n.kind("resource"), n.kind("domain")
 			owners := [2]fact{resource.fact("owner"), domain.fact("owner")}

@@ -119,7 +119,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "shared-image-stays", Sentence: "An image is taken off the device only when no other callable has it.",
 		Source: "F84, F85", Needs: NeedsStep,
-		Catches: Change{Machine: "registry", Row: "remove-shared", Field: "guard", Text: "view.shared_still && automatic"},
+		Catches: Change{Machine: "registry", Row: "remove-shared", Field: "guard", Text: "view.shared_still && !automatic"},
 		step: func(n *names) stepPredicate {
 			callable := n.kind("callable")
 			registered, image := callable.in("registered"), callable.fact("image")

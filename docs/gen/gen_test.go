@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/states"
 )
@@ -34,7 +35,7 @@ func copied(t *testing.T) (string, map[string][]byte) {
 	files, err := generate(os.DirFS(tree(t)))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	needed := append(slices.Collect(maps.Keys(files)), "states/example_test.go", proseDir+"/README.md")
+	needed := append(slices.Collect(maps.Keys(files)), "states/example_test.go", proseDir+"/README.md", ofCatalogue)
 	code, err := filepath.Glob(filepath.Join(tree(t), statesDir, "*.go"))
 	require.NoError(t, err)
 	for _, path := range code {
@@ -239,4 +240,14 @@ func TestTableOfReasons(t *testing.T) {
 	require.ErrorContains(t, checkReasons(line("ErrA")+line("ErrB"), names, rows), "not marked")
 	err := checkReasons(mark+line("ErrA")+line("ErrA")+line("ErrC")+line("ErrC")+line("ErrD"), names, rows)
 	require.ErrorContains(t, err, "ErrA has 2 lines; ErrB has 0 lines; ErrC has 2 lines; ErrD is no reason")
+}
+
+// The page of what must hold has a line for each invariant.
+func TestInvariantsPageLeavesNothingOut(t *testing.T) {
+	text := invariantsPage("prose")
+	for _, in := range invariants.All() {
+		require.Equal(t, 1, strings.Count(text, "\n| `"+in.ID+"` |"), in.ID)
+		require.Contains(t, text, cell(in.Sentence))
+	}
+	require.NotContains(t, text, "becomes  |")
 }

@@ -94,6 +94,11 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 		return nil, err
 	}
 	files[path.Join(rulesDir, "README.md")] = []byte(index(defs, strings.TrimSpace(string(intro))))
+	prose, err := fs.ReadFile(tree, ofCatalogue)
+	if err != nil {
+		return nil, err
+	}
+	files[catalogue] = []byte(invariantsPage(strings.TrimSpace(string(prose))))
 	text, err := fs.ReadFile(tree, embedding)
 	if err != nil {
 		return nil, err

@@ -62,13 +62,17 @@ func (h *holders) of(w *machine.World, slot int, f one) (core, cpu uint64) {
 // Who may wait for a run, and when a wait is over.
 var ofReferences = []Invariant{
 	{
-		ID: "tokens-equal-counts", Sentence: "The counts of a fence that stands for a run are the live references on it: tokens, joins and callers.",
+		ID: "tokens-equal-counts", Sentence: "The counts of a fence that stands for a run are the live references on it: tokens, joins and callers. In the midst of the sweep that follows a verified reset they are being let go.",
 		Source: "F27, F135–F142", Needs: NeedsWorld,
 		Catches: Change{Machine: "token", Row: "revoke", Field: "with", Text: ""},
 		world: func(n *names) worldPredicate {
 			h := newHolders(n)
-			armed := h.fence.in("armed")
+			armed, recovery := h.fence.in("armed"), n.maybe("recovery")
+			sweeping := recovery.in("sweeping")
 			return func(w *machine.World) error {
+				if r, ok := recovery.alone(w); ok && sweeping.has(r) {
+					return nil
+				}
 				for slot := range h.fence.count(w) {
 					f := h.fence.at(w, slot)
 					if !armed.has(f) {

@@ -78,16 +78,10 @@ func (s *State) Fingerprint() machine.Fingerprint {
 // holds tells slots apart that the world alone does not.
 func (x *naming) holds(pool, slot int) uint64 {
 	s := x.s
-	if slot >= s.sys.config.Slots || s.sys.rules.Pools()[pool] != "slot" {
+	if pool != s.sys.at.slots || slot >= s.sys.config.Slots {
 		return 0
 	}
-	d := uint64(s.host.tried[slot])
-	for i := range s.calls {
-		if m := s.sys.rules.At(s.calls[i].cmd.Ref.Machine); m.Definition().Pool == "slot" && int(s.calls[i].cmd.Ref.Slot) == slot {
-			d += 1<<16 + uint64(len(s.calls[i].answers))<<8
-		}
-	}
-	return d
+	return uint64(s.host.tried[slot])
 }
 
 // append is the companion's part of the canonical form.
@@ -166,7 +160,7 @@ func (x *naming) list() {
 		add(uint64(c.ticket), 1<<21+uint64(at), partOther)
 		for j := range c.answers {
 			// A destroyed handle is not answered; a context has no number.
-			if h := c.answers[j].Handle; h != 0 && s.sys.rules.CallName(c.cmd.Call) != "CurrentContext" {
+			if h := c.answers[j].Handle; h != 0 && c.cmd.Call != s.sys.at.currentContext {
 				add(h, 1<<22+uint64(at)<<8+uint64(j), partOther)
 			}
 		}

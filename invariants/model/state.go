@@ -60,7 +60,8 @@ type State struct {
 	naming   naming
 	named    machine.Fingerprint
 	isNamed  bool
-	failing  bool // the step of the operation's own instance was a failure
+	failing  bool   // the last step of the operation's own instance was a failure
+	refusal  string // the first event of the operation that was refused, in this move
 	steps    int  // of the move under way
 	rowSeen  func(*machine.Record)
 }
@@ -198,7 +199,7 @@ next:
 
 // Take lets a move happen, which is one of those that Moves gave for this state.
 func (s *State) Take(m Move) *Finding {
-	s.steps = 0
+	s.steps, s.refusal = 0, ""
 	before, as := s.rank(), s.Fingerprint()
 	f := s.take(m)
 	if f == nil && !s.isNamed && s.Fingerprint() != as {
@@ -430,9 +431,10 @@ func (s *State) drive(root machine.Ref) *Finding {
 			return nil
 		}
 		if st.Status == machine.StepRefused {
-			// Submission looks at what came of the operations that it starts.
-			if root.Machine != s.sys.at.submit.ID() {
-				return &Finding{Kind: "refused", Detail: s.w.RefusalError(st).Error()}
+			// The operation may notice and fail by its own rules. If it does not, it
+			// is a hole.
+			if s.refusal == "" {
+				s.refusal = s.w.RefusalError(st).Error()
 			}
 			if f := s.checked(st); f != nil {
 				return f
@@ -453,6 +455,11 @@ func (s *State) over(root machine.Ref) *Finding {
 		return nil
 	}
 	a := &s.sys.at
+	// Submission looks at what came of the operations that it starts.
+	if s.refusal != "" && !s.failing && root.Machine != a.submit.ID() {
+		return &Finding{Kind: "refused", Detail: s.refusal}
+	}
+	s.refusal = ""
 	if slot, o := int(root.Slot)%maxSlots, opOf(a, root); s.failing && s.host.tried[slot]&once[o] != 0 {
 		// It may be tried again, out of what is spare.
 		if s.host.spare > 0 {
@@ -548,7 +555,8 @@ func (s *State) Final() *Finding {
 		return &Finding{Kind: "deadlock", Detail: fmt.Sprint(what)}
 	}
 	c := &s.sys.config
-	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp {
+	// Asked to recover a borrowed device, a lane admits nothing any more.
+	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp || c.Borrowed && int(s.host.recoveries) < c.Recoveries {
 		return nil
 	}
 	for slot := range c.Slots {

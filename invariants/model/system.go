@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -34,6 +35,8 @@ type places struct {
 	identity               [3]machine.FactID // of run
 	permit, arming, holder machine.FactID
 	epoch, dispatch        int // sorts
+	slots                  int // pool
+	currentContext         machine.CallID
 	idle, finalized        machine.StateID
 	prepared               machine.StateID
 	launched, partial      machine.StateID
@@ -148,6 +151,8 @@ func (s *System) find() error {
 	a.permit, a.arming, a.holder = a.run.MustFact("permit"), a.fence.MustFact("arming"), a.token.MustFact("holder")
 	a.epoch, _ = s.rules.Sort("epoch")
 	a.dispatch, _ = s.rules.Sort("dispatch")
+	a.slots = slices.Index(s.rules.Pools(), "slot")
+	a.currentContext, _ = s.rules.Call("CurrentContext")
 	for name, x := range map[string]*machine.StateID{
 		"idle": &a.idle, "finalized": &a.finalized, "prepared": &a.prepared, "launched": &a.launched, "partial": &a.partial, "launching": &a.launching, "drained": &a.drained,
 	} {

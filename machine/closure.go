@@ -1,16 +1,21 @@
 package machine
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // frame is what an expression sees: one instance, one event, one answer.
 type frame struct {
 	facts []uint64
+	at    int // of the instance, in the world's words
 	args  [MaxArgs]uint64
 	views [MaxViews]uint64
+	seen  uint16 // a bit for each view that was looked at
 	res   Result
 	state uint64
 	self  Ref
-	w     *World // for views and fresh
+	w     *World // for views and fresh; set once
 	// outOfRange is 1 + the fact that an update would have pushed past its type.
 	outOfRange int
 	// said and during are what a refusal tells; see Step.
@@ -32,10 +37,9 @@ type exprCompiler struct {
 	argTy    []Type
 	views    map[string]*view
 	cell     *cell
-	row      *row
-	guarding bool
-	settling bool // res may be read
-	viewing  bool // facts of other instances may be read
+	reads    *uint16 // what is compiled reads these views after the step's first change; nil: before
+	settling bool    // res may be read
+	viewing  bool    // facts of other instances may be read
 	outer    *Machine
 }
 
@@ -168,19 +172,17 @@ func (x *exprCompiler) peer(name string) *Machine {
 	return x.c.rules.byName[name]
 }
 
-func (x *exprCompiler) boolean(e *Expr) boolFn {
+func (x *exprCompiler) boolean(e *Expr) boolFn { return x.test(e, true) }
+
+// test compiles a condition, or its contrary if want is false.
+func (x *exprCompiler) test(e *Expr, want bool) boolFn {
 	switch e.Op {
 	case OpNot:
-		f := x.boolean(e.Args[0])
-		return func(fr *frame) bool { return !f(fr) }
+		return x.test(e.Args[0], !want)
 	case OpAnd, OpOr:
-		fs := make([]boolFn, len(e.Args))
-		for i, a := range e.Args {
-			fs[i] = x.boolean(a)
-		}
-		return combine(fs, e.Op == OpAnd)
+		return x.combine(e, want)
 	case OpEq:
-		return x.equal(e)
+		return x.equal(e, want)
 	case OpLess:
 		a, at := x.any(e.Args[0])
 		b, bt := x.any(e.Args[1])
@@ -191,22 +193,42 @@ func (x *exprCompiler) boolean(e *Expr) boolFn {
 			x.c.fail("%s: < is only for int", e)
 			return nil
 		}
-		return func(fr *frame) bool { return a(fr) < b(fr) }
-	}
-	if e.Op == OpName && x.m != nil {
-		if f, ok := x.m.facts[e.Name]; ok && x.m.factTy[f].Kind == Bool {
-			return func(fr *frame) bool { return fr.facts[f] != 0 }
-		}
+		return func(fr *frame) bool { return (a(fr) < b(fr)) == want }
 	}
 	v := x.value(e, Type{Kind: Bool})
 	if v == nil {
 		return nil
 	}
-	return func(fr *frame) bool { return v(fr) != 0 }
+	if o, ok := x.operand(e); ok {
+		return o.is(0, !want)
+	}
+	return func(fr *frame) bool { return (v(fr) != 0) == want }
 }
 
-func combine(fs []boolFn, and bool) boolFn {
-	if len(fs) == 2 {
+// combine compiles && and ||. Words of the world that stand together are gone
+// through in one loop.
+func (x *exprCompiler) combine(e *Expr, want bool) boolFn {
+	and := (e.Op == OpAnd) == want
+	var fs []boolFn
+	var run []term
+	for i, a := range e.Args {
+		f := x.test(a, want)
+		t, ok := x.term(a, want)
+		if ok {
+			run = append(run, t)
+		}
+		if len(run) > 0 && (!ok || i == len(e.Args)-1) {
+			fs = append(fs, every(run, and))
+			run = nil
+		}
+		if !ok {
+			fs = append(fs, f)
+		}
+	}
+	switch len(fs) {
+	case 1:
+		return fs[0]
+	case 2:
 		a, b := fs[0], fs[1]
 		if and {
 			return func(fr *frame) bool { return a(fr) && b(fr) }
@@ -223,7 +245,35 @@ func combine(fs []boolFn, and bool) boolFn {
 	}
 }
 
-func (x *exprCompiler) equal(e *Expr) boolFn {
+// term reports whether a condition that compiles is a term.
+func (x *exprCompiler) term(e *Expr, want bool) (t term, ok bool) {
+	for ; e.Op == OpNot; e = e.Args[0] {
+		want = !want
+	}
+	c := uint64(0)
+	if e.Op == OpEq {
+		ty, ok := x.typeOf(e.Args[0])
+		if !ok {
+			return t, false
+		}
+		if c, ok = x.constant(e.Args[1], ty); !ok {
+			return t, false
+		}
+		e = e.Args[0]
+	} else {
+		want = !want
+	}
+	if e.Op != OpField || e.Peer == "arg" || e.Peer == "res" || e.Peer == "view" || x.peer(e.Peer) == nil {
+		return t, false
+	}
+	o, ok := x.operand(e)
+	if !ok {
+		return t, false
+	}
+	return o.term(c, want)
+}
+
+func (x *exprCompiler) equal(e *Expr, want bool) boolFn {
 	l, r := e.Args[0], e.Args[1]
 	ty, ok := x.typeOf(l)
 	if !ok || l.Op == OpConst || l.isAnswer() {
@@ -239,29 +289,21 @@ func (x *exprCompiler) equal(e *Expr) boolFn {
 	if a == nil || b == nil {
 		return nil
 	}
-	// The common shapes get a closure of their own: one call instead of three.
-	if fa, ok := x.ownFact(l); ok {
-		if c, ok := x.constant(r, ty); ok {
-			return func(fr *frame) bool { return fr.facts[fa] == c }
+	lc, lconst := x.constant(l, ty)
+	rc, rconst := x.constant(r, ty)
+	if !lconst {
+		if o, ok := x.operand(l); ok {
+			if rconst {
+				return o.is(rc, want)
+			}
+			if p, ok := x.operand(r); ok {
+				return o.same(p, want)
+			}
 		}
-		if i, ok := x.ownArg(r); ok {
-			return func(fr *frame) bool { return fr.facts[fa] == fr.args[i] }
-		}
+	} else if o, ok := x.operand(r); ok && !rconst {
+		return o.is(lc, want)
 	}
-	if i, ok := x.ownArg(l); ok {
-		if fa, ok := x.ownFact(r); ok {
-			return func(fr *frame) bool { return fr.facts[fa] == fr.args[i] }
-		}
-	}
-	return func(fr *frame) bool { return a(fr) == b(fr) }
-}
-
-func (x *exprCompiler) ownFact(e *Expr) (FactID, bool) {
-	if e.Op != OpName || x.m == nil {
-		return 0, false
-	}
-	f, ok := x.m.facts[e.Name]
-	return f, ok
+	return func(fr *frame) bool { return (a(fr) == b(fr)) == want }
 }
 
 func (x *exprCompiler) ownArg(e *Expr) (int, bool) {
@@ -362,14 +404,11 @@ func (x *exprCompiler) value(e *Expr, want Type) valueFn {
 	}
 	switch e.Op {
 	case OpName:
-		switch e.Name {
-		case "self":
+		if e.Name == "self" {
 			return func(fr *frame) uint64 { return fr.self.Pack() }
-		case "state":
-			return func(fr *frame) uint64 { return fr.state }
 		}
-		f := x.m.facts[e.Name]
-		return func(fr *frame) uint64 { return fr.facts[f] }
+		o, _ := x.operand(e)
+		return o.value()
 	case OpField:
 		return x.field(e)
 	case OpCall:
@@ -384,12 +423,7 @@ func (x *exprCompiler) value(e *Expr, want Type) valueFn {
 
 func (x *exprCompiler) field(e *Expr) valueFn {
 	switch e.Peer {
-	case "arg":
-		i, _ := x.ownArg(e)
-		return func(fr *frame) uint64 { return fr.args[i] }
-	case "view":
-		i := x.cellView(x.views[e.Name])
-		return func(fr *frame) uint64 { return fr.views[i] }
+	case "arg", "view":
 	case "res":
 		if !x.settling {
 			x.c.fail("%s: there is no answer yet; res belongs to the targets of a command", e)
@@ -404,39 +438,14 @@ func (x *exprCompiler) field(e *Expr) valueFn {
 			return func(fr *frame) uint64 { return BoolWord(fr.res.Accepted) }
 		}
 		return func(fr *frame) uint64 { return fr.res.Value }
-	}
-	if !x.viewing {
-		x.c.fail("%s: facts of other instances are read through a view", e)
-		return nil
-	}
-	read := func(w *World, r Ref, f FactID, state bool) uint64 {
-		if state {
-			return uint64(w.header(r.Machine, r.Slot).state)
-		}
-		return w.factWords(r.Machine, r.Slot)[f]
-	}
-	p := x.peer(e.Peer)
-	f, state := p.facts[e.Name], e.Name == "state"
-	if x.m != nil {
-		if rf, ok := x.m.facts[e.Peer]; ok && x.m.factTy[rf].Kind == RefTo {
-			// A ref that names nothing, or an occupant that is gone, reads as zero.
-			return func(fr *frame) uint64 {
-				v := fr.facts[rf]
-				if v == 0 || !fr.w.current(UnpackRef(v)) {
-					return 0
-				}
-				return read(fr.w, UnpackRef(v), f, state)
-			}
+	default:
+		if !x.viewing {
+			x.c.fail("%s: facts of other instances are read through a view", e)
+			return nil
 		}
 	}
-	single := x.peerKind(x.scope(), p)
-	return func(fr *frame) uint64 {
-		slot := fr.self.Slot
-		if single {
-			slot = 0
-		}
-		return read(fr.w, Ref{Machine: p.id, Slot: slot}, f, state)
-	}
+	o, _ := x.operand(e)
+	return o.value()
 }
 
 func (x *exprCompiler) scope() *Machine {
@@ -456,24 +465,16 @@ func (x *exprCompiler) peerKind(m, p *Machine) (single bool) {
 
 // cellView gives a view its place among the views of the cell.
 func (x *exprCompiler) cellView(v *view) int {
-	for i, have := range x.cell.views {
-		if have == v {
-			return x.reads(i)
-		}
+	i := slices.Index(x.cell.views, v)
+	if i < 0 {
+		i = len(x.cell.views)
+		x.cell.views = append(x.cell.views, v)
 	}
-	x.cell.views = append(x.cell.views, v)
-	if len(x.cell.views) > MaxViews {
+	if i >= MaxViews {
 		return 0 // reported once the row is done
 	}
-	return x.reads(len(x.cell.views) - 1)
-}
-
-// reads notes that the row looks at a view, in its guard or after it.
-func (x *exprCompiler) reads(i int) int {
-	if x.guarding {
-		x.row.guardViews |= 1 << i
-	} else {
-		x.row.restViews |= 1 << i
+	if x.reads != nil {
+		*x.reads |= 1 << i
 	}
 	return i
 }
@@ -498,18 +499,24 @@ func (x *exprCompiler) aggregate(e *Expr) valueFn {
 		return nil
 	}
 	in := &exprCompiler{c: x.c, m: p, viewing: true, outer: x.m}
-	cond := in.boolean(e.Args[1])
-	count, first := e.Name == "count", e.Name == "first"
+	cond, state := in.boolean(e.Args[1]), in.stateOf(e.Args[1])
+	count, first, nf := e.Name == "count", e.Name == "first", len(p.factTy)
 	return func(fr *frame) uint64 {
 		var n uint64
-		inner := &fr.w.inner
-		inner.w, inner.self = fr.w, fr.self
-		for s := range fr.w.capacity(p.id) {
-			inner.facts = fr.w.factWords(p.id, uint16(s))
-			inner.state = uint64(fr.w.header(p.id, uint16(s)).state)
+		w := fr.w
+		inner := &w.inner
+		inner.self = fr.self
+		at := &w.pools[p.id]
+		for s, b := 0, at.at; s < at.capacity; s, b = s+1, b+at.stride {
+			h := unpackHeader(w.words[b])
+			if state >= 0 && int(h.state) != state {
+				continue
+			}
+			inner.facts = w.words[b+atFacts : b+atFacts+nf]
+			inner.state = uint64(h.state)
 			if cond(inner) {
 				if first {
-					return Ref{Machine: p.id, Slot: uint16(s), Gen: fr.w.header(p.id, uint16(s)).gen}.Pack()
+					return Ref{Machine: p.id, Slot: uint16(s), Gen: h.gen}.Pack()
 				}
 				n++
 				if !count {
@@ -519,6 +526,24 @@ func (x *exprCompiler) aggregate(e *Expr) valueFn {
 		}
 		return n
 	}
+}
+
+// stateOf returns the state that an instance must be in for a condition to
+// hold, or -1: where a machine is gone through, most are told by it.
+func (x *exprCompiler) stateOf(e *Expr) int {
+	switch {
+	case e.Op == OpAnd:
+		for _, a := range e.Args {
+			if s := x.stateOf(a); s >= 0 {
+				return s
+			}
+		}
+	case e.Op == OpEq && e.Args[0].Op == OpName && e.Args[0].Name == "state":
+		if s, ok := x.constant(e.Args[1], Type{Kind: stateOf, Name: x.m.def.Name}); ok {
+			return int(s)
+		}
+	}
+	return -1
 }
 
 func (c *compiler) view(v View) *view {
@@ -606,6 +631,10 @@ func (x *exprCompiler) updates(text string) []updateFn {
 					}
 					fr.facts[f] = n
 				})
+				continue
+			}
+			if i, ok := x.ownArg(u.Expr); ok {
+				out = append(out, func(fr *frame) { fr.facts[f] = fr.args[i] })
 				continue
 			}
 			out = append(out, func(fr *frame) { fr.facts[f] = v(fr) })

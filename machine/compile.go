@@ -90,9 +90,11 @@ type Machine struct {
 	facts  map[string]FactID
 	factTy []Type
 	argTy  [][]Type
-	ident  []FactID
-	rows   []row
-	cells  []cell // state*len(events)+event
+	// argBounds are those of argTy.
+	argBounds [][]bounds
+	ident     []FactID
+	rows      []row
+	cells     []cell // state*len(events)+event
 
 	maxArgs, maxCall int
 	// careful: a step may have to be undone, for a count out of range or an
@@ -138,11 +140,11 @@ type row struct {
 	only      [NumOutcomes]*target // the target, where an outcome has just one
 	// plain rows touch only their own instance: no With, no Emit, no views.
 	plain bool
-	// guardViews and restViews have a bit for each view of the cell that the
-	// guard, and what comes after it, look at.
-	guardViews, restViews uint16
-	inFlight              []cell // per event, nil if no row is accepted during this row's command
-	cell                  *cell
+	// views has a bit for each view of the cell that is read by what comes
+	// before the command, if there is one.
+	views    uint16
+	inFlight []cell // per event, nil if no row is accepted during this row's command
+	cell     *cell
 }
 
 type target struct {
@@ -156,6 +158,7 @@ type target struct {
 	code   valueFn
 	ret    valueFn
 	reason Reason
+	views  uint16 // of the cell, read by what is done here
 }
 
 type send struct {
@@ -439,9 +442,12 @@ func (c *compiler) peers(m *Machine) {
 	}
 	c.field = "events"
 	for i, tys := range m.argTy {
+		bs := make([]bounds, len(tys))
 		for j := range tys {
 			find(m.def.Events[i].Name+": argument "+m.def.Events[i].Args[j].Name, &tys[j])
+			bs[j] = tys[j].bounds()
 		}
+		m.argBounds = append(m.argBounds, bs)
 	}
 }
 
@@ -553,7 +559,7 @@ func (c *compiler) link(m *Machine) {
 
 func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	c.row = r.def
-	x := &exprCompiler{c: c, m: c.m, row: r, guarding: true, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
+	x := &exprCompiler{c: c, m: c.m, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
 	c.field = "guard"
 	r.guardText = strings.TrimSpace(d.Guard)
 	if r.guardText != "" && r.guardText != "else" {
@@ -570,7 +576,6 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 			r.guardText = "(opaque)"
 		}
 	}
-	x.guarding = false
 	kinds := 0
 	for _, is := range []bool{d.Refuse != "", d.Defer, len(d.Then) > 0} {
 		if is {
@@ -600,6 +605,7 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	if c.m.def.States[r.from].Terminal {
 		c.fail("%q is terminal: only refusals", c.m.def.States[r.from].Name)
 	}
+	x.reads = &r.views
 	c.field = "before"
 	r.before = x.updates(d.Before)
 	c.field = "with"
@@ -635,9 +641,11 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 		}
 		x.settling = r.hasCall
 		field("when")
+		x.reads = nil
 		if t.When != "" {
 			tg.when = x.boolText(t.When)
 		}
+		x.reads = &tg.views
 		field("do")
 		tg.do = x.updates(t.Do)
 		field("with")

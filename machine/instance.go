@@ -258,7 +258,7 @@ func (i *Instance) carryOut(cc *commandContext, r *row) *target {
 // abandon ends the transition of a goroutine that ended inside the command
 // with runtime.Goexit: nobody comes back to do it.
 func (i *Instance) abandon(r *row) {
-	t := pick(r.targets[Panicked], &i.f)
+	t := r.pick(Panicked, &i.f)
 	for _, u := range t.do {
 		u(&i.f)
 	}
@@ -269,7 +269,7 @@ func (i *Instance) abandon(r *row) {
 // i.f.res has the answer.
 func (i *Instance) arrive(r *row) (Reply, error) {
 	f := &i.f
-	t := pick(r.targets[f.res.Outcome], f)
+	t := r.pick(f.res.Outcome, f)
 	for _, u := range t.do {
 		u(f)
 	}

@@ -251,12 +251,12 @@ func (m *Machine) badArgument(ev EventID, args []uint64) int {
 	if int(ev) >= len(m.argTy) {
 		return 0
 	}
-	tys := m.argTy[ev]
-	if len(args) != len(tys) {
-		return len(tys)
+	want := m.argBounds[ev]
+	if len(args) != len(want) {
+		return len(want)
 	}
-	for i := range tys {
-		if !tys[i].check(args[i]) {
+	for i := range want {
+		if !want[i].hold(args[i]) {
 			return i
 		}
 	}

@@ -1,6 +1,9 @@
 package machine
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Status says how a step ended.
 type Status uint8
@@ -122,11 +125,11 @@ func (w *World) Next(root Ref) *Step {
 		}
 		ref := UnpackRef(w.words[e+entryRef])
 		ev, nargs := EventID(w.words[e+entryEvent]), int(w.words[e+entryEvent]>>16)
-		var args [MaxArgs]uint64
-		copy(args[:], w.words[e+entryArgs:e+entryArgs+nargs])
+		args := w.frames[0].args[:nargs]
+		copy(args, w.words[e+entryArgs:e+entryArgs+nargs])
 		parent := w.words[e+entryParent]
 		w.taking = 1
-		w.issue(ref, ev, args[:nargs], origin{root: root, via: ViaQueue, parent: parent})
+		w.issue(ref, ev, args, origin{root: root, via: ViaQueue, parent: parent})
 		w.taking = 0
 		if w.step.Status != Deferred {
 			w.dequeue(i)
@@ -270,9 +273,13 @@ func (w *World) restore(p savepoint) {
 // touch saves words before the first change of a step: offset, words, length,
 // so that the list reads backwards.
 func (w *World) touch(at, n int) {
-	w.undo = append(w.undo, uint64(at))
-	w.undo = append(w.undo, w.words[at:at+n]...)
-	w.undo = append(w.undo, uint64(n))
+	i := len(w.undo)
+	if i+n+2 > cap(w.undo) {
+		w.undo = slices.Grow(w.undo, n+2)
+	}
+	w.undo = w.undo[:i+n+2]
+	w.undo[i], w.undo[i+n+1] = uint64(at), uint64(n)
+	copy(w.undo[i+1:i+n+1], w.words[at:at+n])
 }
 
 // commit hands the step's records on and forgets how to undo it.
@@ -342,18 +349,16 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		c = &flying.inFlight[ev]
 	}
 	nf := len(m.factTy)
-	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
-	if len(args) > 0 {
+	f.facts, f.at = w.words[b+atFacts:b+atFacts+nf:b+atFacts+nf], b
+	if len(args) > 0 && &args[0] != &f.args[0] {
 		copy(f.args[:], args)
 	}
-	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, Result{}
-	seen := uint16(0)
+	f.state, f.self, f.outOfRange, f.seen = uint64(h.state), ref, 0, 0
 	if w.recording() {
-		seen = w.look(c, f, 1<<len(c.views)-1, 0)
+		w.look(c, f, 1<<len(c.views)-1)
 	}
 	var r *row
 	for i, x := range c.rows {
-		seen = w.look(c, f, x.guardViews, seen)
 		if x.guard == nil || x.guard(f) {
 			r = x
 			break
@@ -372,19 +377,24 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		s.Status = Deferred
 		return false
 	}
-	w.look(c, f, r.restViews, seen)
+	w.look(c, f, r.views)
 
 	var sp savepoint
 	if w.undoable(m, r) {
 		w.saveTo(&sp)
-		w.touch(b, w.pools[ref.Machine].stride)
+		if r.hasCall {
+			w.touch(b, w.pools[ref.Machine].stride)
+		} else {
+			w.touch(b, atFacts+nf)
+		}
 		if m.mints {
 			w.touch(0, len(w.rules.sorts))
 		}
 	}
 	if !r.hasCall {
 		rec := w.record(Stepped, ref, f, r, o)
-		t := pick(r.targets[OK], f)
+		t := r.pick(OK, f)
+		w.look(c, f, t.views)
 		if !w.apply(r, t, f, w.seq, o.root) {
 			w.restore(sp)
 			return w.untaken(ref, ev, r, args, o)
@@ -436,14 +446,13 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 // view that the rows of its state and event look at.
 func (w *World) recording() bool { return w.config.Recorder != nil && !w.quiet }
 
-// look evaluates the views that are wanted and not yet seen, and returns those
-// that are seen now. All are looked at before the step's first change.
-func (w *World) look(c *cell, f *frame, want, seen uint16) uint16 {
-	for left := want &^ seen; left != 0; left &= left - 1 {
+// look evaluates the views that are wanted and were not looked at: those that
+// something reads after the step's first change.
+func (w *World) look(c *cell, f *frame, want uint16) {
+	for left := want &^ f.seen; left != 0; left &= left - 1 {
 		i := bits.TrailingZeros16(left)
-		f.views[i] = c.views[i].eval(f)
+		f.see(i, c.views[i])
 	}
-	return want | seen
 }
 
 // settle takes the answer to a command in flight.
@@ -468,16 +477,16 @@ func (w *World) settle(ref Ref, res Result) bool {
 	r := &m.rows[h.flight-1]
 	nf := len(m.factTy)
 	f := &w.frames[0]
-	f.facts = w.words[b+atFacts : b+atFacts+nf : b+atFacts+nf]
-	if m.maxArgs > 0 {
-		copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+len(m.argTy[r.ev])])
+	f.facts, f.at = w.words[b+atFacts:b+atFacts+nf:b+atFacts+nf], b
+	if n := len(m.argTy[r.ev]); n > 0 {
+		copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+n])
 	}
-	f.state, f.self, f.w, f.outOfRange, f.res = uint64(h.state), ref, w, 0, res
+	f.state, f.self, f.outOfRange, f.seen, f.res = uint64(h.state), ref, 0, 0, res
 	if w.recording() {
-		w.look(r.cell, f, 1<<len(r.cell.views)-1, 0)
-	} else {
-		w.look(r.cell, f, r.restViews, 0)
+		w.look(r.cell, f, 1<<len(r.cell.views)-1)
 	}
+	t := r.pick(res.Outcome, f)
+	w.look(r.cell, f, t.views)
 	o := origin{root: UnpackRef(w.words[b+atRoot]), via: ViaHost, parent: w.words[b+atIssue]}
 	s.Event, s.Row, s.Root = r.ev, r.idx, o.root
 	var sp savepoint
@@ -495,7 +504,6 @@ func (w *World) settle(ref Ref, res Result) bool {
 	w.words[b+atIssue], w.words[b+atRoot] = 0, 0
 	w.words[b] = header{state: h.state, gen: h.gen}.pack()
 	w.flying--
-	t := pick(r.targets[res.Outcome], f)
 	if !w.apply(r, t, f, w.seq, o.root) {
 		w.restore(sp)
 		s.Row = r.idx
@@ -516,7 +524,12 @@ func (w *World) settle(ref Ref, res Result) bool {
 	return true
 }
 
-func pick(ts []*target, f *frame) *target {
+// pick returns the target that the row has for an answer.
+func (r *row) pick(o Outcome, f *frame) *target {
+	if t := r.only[o]; t != nil {
+		return t
+	}
+	ts := r.targets[o]
 	for _, t := range ts {
 		if t.when == nil || t.when(f) {
 			return t
@@ -544,10 +557,7 @@ func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
 		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
 		return false
 	}
-	b := w.base(f.self.Machine, f.self.Slot)
-	h := unpackHeader(w.words[b])
-	h.state = t.to
-	w.words[b] = h.pack()
+	w.words[f.at] = w.words[f.at]&^stateBits | uint64(t.to)
 	if len(t.with) > 0 && !w.joint(t.with, f, seq, root) {
 		return false
 	}
@@ -596,12 +606,12 @@ func (w *World) joint(sends []send, f *frame, seq uint64, root Ref) bool {
 			w.step.Refusal = BadRef
 			return false
 		}
-		var args [MaxArgs]uint64
+		w.depth++
+		args := w.frames[w.depth].args[:len(x.args)]
 		for j, a := range x.args {
 			args[j] = a(f)
 		}
-		w.depth++
-		ok = w.issue(to, x.ev, args[:len(x.args)], origin{root: root, via: ViaJoint, parent: seq})
+		ok = w.issue(to, x.ev, args, origin{root: root, via: ViaJoint, parent: seq})
 		w.depth--
 		if !ok {
 			return false

@@ -190,20 +190,37 @@ func (t Type) Parse(s string) (uint64, error) {
 }
 
 // check reports whether v is a value of the type.
-func (t Type) check(v uint64) bool {
+func (t *Type) check(v uint64) bool {
+	b := t.bounds()
+	return b.hold(v)
+}
+
+// bounds are what check looks at, worked out.
+type bounds struct {
+	most uint64
+	// mask and machine: of a Ref, the bits that say whose it is, and which they
+	// must be unless the Ref is none.
+	mask, machine uint64
+}
+
+func (t *Type) bounds() bounds {
 	switch t.Kind {
 	case Bool:
-		return v <= 1
+		return bounds{most: 1}
 	case Int:
-		return v <= t.Max
+		return bounds{most: t.Max}
 	case Enum:
-		return v < uint64(len(t.Names))
+		return bounds{most: uint64(len(t.Names)) - 1}
 	case Code:
-		return v == CodeWord(int32(uint32(v)))
+		return bounds{most: CodeWord(-1)}
 	case RefTo:
-		return v == 0 || UnpackRef(v).Pack() == v && UnpackRef(v).Machine == t.peer
+		return bounds{most: 1<<56 - 1, mask: 0xff, machine: uint64(t.peer) + 1}
 	}
-	return true
+	return bounds{most: 1<<64 - 1}
+}
+
+func (b *bounds) hold(v uint64) bool {
+	return v <= b.most && (v&b.mask == b.machine || v == 0)
 }
 
 // CodeWord is a return code as a value of type code.

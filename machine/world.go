@@ -129,7 +129,16 @@ func (r *Rules) NewWorld(c Config) (*World, error) {
 		at += p.stride * p.capacity
 	}
 	w.words = make([]uint64, at)
+	w.wire()
 	return w, nil
+}
+
+// wire lets frames find their world.
+func (w *World) wire() {
+	for i := range w.frames {
+		w.frames[i].w = w
+	}
+	w.inner.w = w
 }
 
 func contains(list []string, s string) bool {
@@ -159,6 +168,7 @@ func (w *World) Clone() *World {
 	c := &World{rules: w.rules, config: w.config, pools: w.pools, queueAt: w.queueAt, queueCap: w.queueCap, seq: w.seq, flying: w.flying}
 	c.config.Recorder = nil
 	c.words = append(make([]uint64, 0, len(w.words)), w.words...)
+	c.wire()
 	return c
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/machine"
@@ -45,13 +44,13 @@ type EnvironmentIdentity struct {
 }
 
 // NewEnvironment makes an environment that stands alone, for a host without a
-// [Lane]. process is nil for os.Getpid.
+// [Lane]. process is as [Config.Process].
 func NewEnvironment(b backend.Backend, process func() int) (*Environment, error) {
 	if b == nil {
 		return nil, ErrNilBackend
 	}
 	if process == nil {
-		process = os.Getpid
+		process = callingProcess()
 	}
 	rules, err := machine.Compile(environment())
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +39,8 @@ type Config struct {
 	Incarnation uint64
 	// Timeout bounds each device wait; 0 means 30 s.
 	Timeout time.Duration
-	// Process reports the calling process; nil is os.Getpid. A handle that
+	// Process reports the calling process, as os.Getpid does; nil asks the
+	// system, on Linux once in each process. A handle that
 	// crossed a fork is refused by it before any lock is taken.
 	Process func() int
 	// Recorder takes the transition log; nil keeps none.
@@ -116,7 +116,7 @@ func NewLane(c Config) (*Lane, error) {
 		return nil, fmt.Errorf("states: timeout %v: want a positive one; a device rejects zero and never waits for ever", c.Timeout)
 	}
 	if c.Process == nil {
-		c.Process = os.Getpid
+		c.Process = callingProcess()
 	}
 	if c.Depth == 0 {
 		c.Depth = 1

@@ -137,6 +137,18 @@ func (s *stage) domain() *Domain {
 	return d
 }
 
+func (s *stage) endpoint(name string) *Endpoint {
+	e, err := s.o.OpenEndpoint(s.ctx, name)
+	s.that(err == nil, "open an endpoint: %v", err)
+	return e
+}
+
+func (s *stage) on(e *Endpoint, name string) *Task {
+	t, err := e.AddTask(s.ctx, name)
+	s.that(err == nil, "add a task: %v", err)
+	return t
+}
+
 // late makes a domain whose allocation takes longer than the build of its run,
 // and longer than the beginning of the run's fence if there is one.
 func (s *stage) late(fence bool) (h *RunHandle, wait func() (bool, error), d *Domain) {
@@ -385,6 +397,63 @@ var races = map[string]func(s *stage){
 			s.that(errors.As(s.whole("a waiter", w), &e) && e.Task == "b", "the run failed by %v", e)
 		}
 	},
+	// An endpoint's failure ends each task that is under way there, with the
+	// run that waits for it told, and nothing else (R20).
+	"endpoint fails": func(s *stage) {
+		boom := errors.New("boom")
+		near, far := s.endpoint("near"), s.endpoint("far")
+		var d *Domain
+		var early, a, b, c, loose *Task
+		h := s.submit(func() {
+			d = s.domain()
+			early, a, b, c = s.on(near, "early"), s.on(near, "a"), s.on(near, "b"), s.on(far, "c")
+			loose, _ = s.o.AddTask(s.ctx, "loose")
+		})
+		s.that(early.Done(s.ctx, nil) == nil, "a task cannot report")
+		w1 := s.start(func() error { return h.Wait(s.ctx) })
+		w2 := s.start(func() error { return h.Wait(s.ctx) })
+		s.that(s.o.recycling.take(s.ctx, 0) == nil, "somebody makes places free") // nobody does from here on
+		s.that(near.Fail(s.ctx, boom) == nil && near.Fail(s.ctx, errors.New("another")) == nil, "the failure is not taken")
+		_, pending := h.Tasks()
+		s.that(pending == 2, "%d tasks are pending, those elsewhere are 2", pending)
+		for _, t := range []*Task{early, a, b} {
+			s.that(errors.Is(t.Done(s.ctx, nil), ErrTaskOver), "task %s is told nothing", t.name)
+		}
+		ended, _ := w1()
+		s.that(!ended && !d.Freed(), "the run ended with tasks under way elsewhere")
+		s.that(c.Done(s.ctx, errors.New("of c")) == nil && loose.Done(s.ctx, nil) == nil, "a task elsewhere cannot report")
+		for _, w := range []func() (bool, error){w1, w2} {
+			var e *RunError
+			err := s.whole("a waiter", w)
+			s.that(errors.As(err, &e) && e.Task == "a" && e.Endpoint == "near" && e.Cause == boom, "the run failed by %v", err)
+			s.that(errors.Is(err, ErrEndpointFailed) && errors.Is(err, ErrTaskFailed), "the run failed by %v", err)
+		}
+		s.that(d.Freed(), "the failed run owns what it owned")
+		h = s.submit(func() {
+			s.that(errors.Is(dropped(near.AddTask(s.ctx, "t")), ErrEndpointFailed), "a task is given to an endpoint that failed")
+			s.that(s.on(far, "c").Done(s.ctx, nil) == nil, "an endpoint failed that did not")
+		})
+		s.that(h.Wait(s.ctx) == nil, "a failure reached a run that it is not of")
+		s.o.recycling.give()
+		s.o.recycle()
+		s.that(s.endpoint("new").ref.Slot == near.ref.Slot, "the place is not used again")
+		s.that(near.Fail(s.ctx, boom) == nil, "it is known")
+		s.submit(func() {
+			s.that(errors.Is(dropped(near.AddTask(s.ctx, "t")), ErrEndpointFailed), "an old handle names another's endpoint")
+		})
+	},
+	// A close that waits for a run ends when the run's endpoint has failed, since
+	// nothing else would end it (R16, R20).
+	"endpoint fails during close": func(s *stage) {
+		at := s.endpoint("worker")
+		h := s.submit(func() { s.domain(); s.on(at, "t") })
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		ended, _ := closed()
+		s.that(!ended && s.closes == 0, "closed ahead of an accepted run")
+		s.that(at.Fail(s.ctx, errors.New("boom")) == nil, "the failure is not taken")
+		s.that(s.whole("close", closed) == nil && s.closes == 1, "close fails")
+		s.that(errors.Is(h.Wait(s.ctx), ErrEndpointFailed), "the run is told otherwise")
+	},
 	// A task's end is no end of the run while others are pending (R2).
 	"fence with a task pending": func(s *stage) {
 		var d *Domain
@@ -555,6 +624,21 @@ var mutations = map[string]struct {
 	}},
 	"the last error wins": {"first error", func(d []*machine.Definition) {
 		rowOf(d, "resources", "task-failed").Guard = "arg.failed"
+	}},
+	"an endpoint's failure is told to nobody": {"endpoint fails during close", func(d []*machine.Definition) {
+		rowOf(d, "endpoint", "tell").Guard = "view.under_way != none && code == 4711"
+	}},
+	"an endpoint's failure is told to one task": {"endpoint fails", func(d []*machine.Definition) {
+		rowOf(d, "endpoint", "tell").Then[0].To, rowOf(d, "endpoint", "tell").Then[0].Emit = "failed", nil
+	}},
+	"an endpoint's failure is told to tasks elsewhere": {"endpoint fails", func(d []*machine.Definition) {
+		viewOf(d, "endpoint", "under_way").Expr = `first(task, state == "pending")`
+	}},
+	"a task's run is not told that it was lost": {"endpoint fails", func(d []*machine.Definition) {
+		rowOf(d, "task", "lost").Then[0].With = []string{"owner.task_over(self, false, 0)"}
+	}},
+	"an endpoint that failed takes tasks": {"endpoint fails", func(d []*machine.Definition) {
+		*rowOf(d, "endpoint", "assign-failed") = machine.Row{ID: "assign-failed", From: "failing|failed", Event: "assign", Then: []machine.Target{{}}}
 	}},
 	"a fence does not look at its tasks": {"fence with a task pending", func(d []*machine.Definition) {
 		rowOf(d, "resources", "fence-pending").Guard = "pending == 4096"

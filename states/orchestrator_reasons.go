@@ -27,6 +27,8 @@ const (
 	ErrTaskFailed machine.Reason = "a task of the run failed"
 	// ErrTaskOver: the task reported its end already.
 	ErrTaskOver machine.Reason = "the task is over"
+	// ErrEndpointFailed: the endpoint failed, and carries out nothing more (R20).
+	ErrEndpointFailed machine.Reason = "the endpoint failed"
 	// ErrRunWait: a bounded wait for a run expired, and may be made again.
 	ErrRunWait machine.Reason = "the wait for the run expired"
 	// ErrDuplicate: the object is charged to a run already (R2).

@@ -67,6 +67,18 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		h := o.submit(func() { require.NoError(o, o.task("t").Done(ctx, errors.New("boom"))) })
 		return h.Wait(ctx)
 	},
+	ErrEndpointFailed: func(o *orch) (err error) {
+		e, err := o.OpenEndpoint(ctx, "worker")
+		require.NoError(o, err)
+		require.NoError(o, o.recycling.take(ctx, 0), "nobody makes places free")
+		require.NoError(o, e.Fail(ctx, errors.New("boom")))
+		o.submit(func() { require.ErrorIs(o, dropped(e.AddTask(ctx, "t")), ErrEndpointFailed) })
+		o.recycling.give()
+		o.recycle()
+		o.submit(func() { err = dropped(e.AddTask(ctx, "t")) }) // its place is another's now
+		require.NoError(o, e.Fail(ctx, errors.New("again")), "it is known")
+		return err
+	},
 	ErrTaskOver: func(o *orch) (err error) {
 		o.submit(func() {
 			t := o.task("t")
@@ -103,6 +115,14 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		require.NoError(o, dropped(o.d.Fire(ctx, h.ref, o.at.fence)))
 		require.NoError(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("forget"))))
 		require.NoError(o, dropped(o.d.Fire(ctx, r.ref, o.at.resource.MustEvent("forget"))))
+		e, err := o.OpenEndpoint(ctx, "worker")
+		require.NoError(o, err)
+		require.NoError(o, o.recycling.take(ctx, 0))
+		require.NoError(o, e.Fail(ctx, nil))
+		require.NoError(o, dropped(o.d.Fire(ctx, e.ref, o.at.endpoint.MustEvent("forget"))))
+		require.NoError(o, e.Fail(ctx, nil))
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, e.ref, o.at.fail, 0)), ErrGone)
+		o.recycling.give()
 		require.NoError(o, d.Release(ctx), "a handle takes it for done")
 		require.NoError(o, r.Release(ctx))
 		require.True(o, d.Freed())

@@ -9,7 +9,7 @@ import (
 // OrchestratorDefinitions returns the lifecycles of an orchestrator, the layer
 // above a lane, freshly made. They share no world with [Definitions].
 func OrchestratorDefinitions() []*machine.Definition {
-	return []*machine.Definition{orchestrator(), building(), resources(), resource(), domain(), freeLock(), task(), ending()}
+	return []*machine.Definition{orchestrator(), building(), resources(), resource(), domain(), freeLock(), endpoint(), task(), ending()}
 }
 
 var compiledOrchestrator = sync.OnceValues(func() (*machine.Rules, error) { return machine.Compile(OrchestratorDefinitions()...) })

@@ -224,10 +224,14 @@ func task() *machine.Definition {
 		Facts: []machine.Fact{
 			{Name: "owner", Type: "ref resources", Doc: "The run that it is of: its failure reaches that one."},
 			{Name: "pulled", Type: "bool", Doc: "It does not report by itself: who waits for the run waits for it."},
+			{Name: "endpoint", Type: "ref endpoint", Doc: "Where it is carried out, if its run has to be told when that fails."},
+			{Name: "lost", Type: "bool", Doc: "It was ended by its endpoint's failure."},
 		},
 		Views: []machine.View{{Name: "building", Expr: "orchestrator.building"}},
 		Events: []machine.Event{
 			{Name: "add", Args: []machine.Fact{{Name: "pulled", Type: "bool"}}},
+			{Name: "add_on", Doc: "Add one that is carried out at an endpoint.", Args: []machine.Fact{{Name: "endpoint", Type: "ref endpoint"}}},
+			{Name: "lost", Doc: "Its endpoint failed.", Args: []machine.Fact{{Name: "code", Type: "code"}}},
 			{Name: "done", Doc: "It reports its end.", Args: []machine.Fact{{Name: "failed", Type: "bool"}, {Name: "code", Type: "code"}}},
 			{Name: "await"},
 			{Name: "forget"},
@@ -235,6 +239,12 @@ func task() *machine.Definition {
 		Rows: []machine.Row{
 			{ID: "add-outside", From: "unused", Event: "add", Guard: "view.building == none", Refuse: ErrNotBuilding, Source: "R3"},
 			{ID: "add", From: "unused", Event: "add", Guard: "else", Source: "R20", Then: []machine.Target{{To: "pending", Do: "owner = view.building; pulled = arg.pulled", With: []string{"owner.task_added()"}}}},
+			{ID: "add-on-outside", From: "unused", Event: "add_on", Guard: "view.building == none", Refuse: ErrNotBuilding, Source: "R3"},
+			{
+				ID: "add-on", From: "unused", Event: "add_on", Guard: "else", Source: "R20",
+				Then: []machine.Target{{To: "pending", Do: "owner = view.building; endpoint = arg.endpoint", With: []string{"endpoint.assign()", "owner.task_added()"}}},
+			},
+			{ID: "lost", From: "pending", Event: "lost", Source: "R20", Then: []machine.Target{{To: "over", Do: "lost = true", With: []string{"owner.task_over(self, true, arg.code)"}}}},
 			{ID: "done", From: "pending", Event: "done", Source: "R20", Then: []machine.Target{{To: "over", With: []string{"owner.task_over(self, arg.failed, arg.code)"}}}},
 			{ID: "done-again", From: "over|gone", Event: "done", Refuse: ErrTaskOver},
 			{

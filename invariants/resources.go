@@ -86,6 +86,44 @@ var ofResources = []Invariant{
 		},
 	},
 	{
+		ID: "tasks-counted", Sentence: "A run counts its tasks that are pending, and the task whose error it keeps is one of its own that is over.",
+		Source: "R2, R20", Needs: NeedsWorld,
+		world: func(v *view) error {
+			if err := v.each("resources", func(r instance) error {
+				pending := v.count("task", func(x instance) bool { return x.in("pending") && x.word("owner") == r.ref.Pack() })
+				if uint64(pending) != r.word("pending") {
+					return r.fail("counts %d tasks pending, there are %d", r.word("pending"), pending)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			return v.each("task", func(x instance) error {
+				accused := v.count("resources", func(r instance) bool { return r.word("culprit") == x.ref.Pack() })
+				own := v.count("resources", func(r instance) bool {
+					return r.word("culprit") == x.ref.Pack() && x.word("owner") == r.ref.Pack()
+				})
+				if accused > 0 && (accused != own || !x.in("over", "gone")) {
+					return x.fail("is %s, and %d runs failed by it, of which it is one of %d", x.state(), accused, own)
+				}
+				return nil
+			})
+		},
+	},
+	{
+		ID: "endpoint-told", Sentence: "No task is under way at an endpoint that failed, once those that were have been told.",
+		Source: "R20", Needs: NeedsWorld,
+		world: func(v *view) error {
+			return v.each("endpoint", func(e instance) error {
+				left := v.count("task", func(x instance) bool { return x.in("pending") && x.word("endpoint") == e.ref.Pack() })
+				if left > 0 && e.in("failed", "gone", "unused") {
+					return e.fail("is %s with %d tasks under way", e.state(), left)
+				}
+				return nil
+			})
+		},
+	},
+	{
 		ID: "teardown-last", Sentence: "The workers are being closed, or are, only when no run is under way and nothing that can be released is left.",
 		Source: "R15, R16, R25", Needs: NeedsWorld,
 		world: func(v *view) error {

@@ -110,6 +110,7 @@ type round struct {
 	doms []*states.Domain
 	objs []*states.Resource
 	open []*states.Task
+	ends []*states.Endpoint
 	key  atomic.Uint64
 	bad  atomic.Pointer[string]
 }
@@ -173,9 +174,14 @@ func (r *round) allocate(ctx context.Context) {
 	}
 }
 
-func (r *round) addTask(ctx context.Context) {
-	t, err := r.o.AddTask(ctx, "task")
-	r.may("add a task", err, states.ErrNotBuilding, states.ErrPlaces)
+// addTask adds a task, on an endpoint if there is one: it may have failed.
+func (r *round) addTask(ctx context.Context, random *rand.Rand) {
+	add := r.o.AddTask
+	if e := pick(r, random, &r.ends); e != nil && random.IntN(2) == 0 {
+		add = e.AddTask
+	}
+	t, err := add(ctx, "task")
+	r.may("add a task", err, states.ErrNotBuilding, states.ErrPlaces, states.ErrEndpointFailed)
 	if err == nil {
 		r.mu.Lock()
 		r.open = append(r.open, t)
@@ -193,7 +199,7 @@ func (r *round) submit(ctx context.Context, random *rand.Rand) {
 			r.allocate(ctx)
 		}
 		for range random.IntN(3) {
-			r.addTask(ctx)
+			r.addTask(ctx, random)
 		}
 		switch random.IntN(20) {
 		case 0:
@@ -230,7 +236,7 @@ func pick[T any](r *round, random *rand.Rand, list *[]*T) *T {
 }
 
 func (r *round) one(ctx context.Context, random *rand.Rand) {
-	switch random.IntN(12) {
+	switch random.IntN(14) {
 	case 0, 1:
 		r.submit(ctx, random)
 	case 2:
@@ -257,7 +263,7 @@ func (r *round) one(ctx context.Context, random *rand.Rand) {
 	case 7:
 		r.charge(ctx, random)
 	case 8:
-		r.addTask(ctx)
+		r.addTask(ctx, random)
 	case 9:
 		if x := pick(r, random, &r.objs); x != nil {
 			r.may("release an object", x.Release(ctx), states.ErrResourceRelease)
@@ -267,6 +273,18 @@ func (r *round) one(ctx context.Context, random *rand.Rand) {
 	case 11:
 		if d := pick(r, random, &r.doms); d != nil && d.Freed() {
 			r.may("release what is freed", d.Release(ctx))
+		}
+	case 12:
+		e, err := r.o.OpenEndpoint(ctx, "endpoint")
+		r.may("open an endpoint", err, states.ErrPlaces)
+		if err == nil {
+			r.mu.Lock()
+			r.ends = append(r.ends, e)
+			r.mu.Unlock()
+		}
+	case 13:
+		if e := pick(r, random, &r.ends); e != nil {
+			r.may("fail an endpoint", e.Fail(ctx, errDevice))
 		}
 	}
 }

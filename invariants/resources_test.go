@@ -128,11 +128,13 @@ func (f recorder) Record(r *machine.Record) { f(r) }
 // TestResourceInvariants: whatever happens in whatever order, they hold.
 func TestResourceInvariants(t *testing.T) {
 	rules := states.OrchestratorRules()
-	rapid.Check(t, func(t *rapid.T) {
-		if err := walk(t, rules); err != nil {
-			t.Fatal(err)
-		}
-	})
+	for range 30 { // of a hundred walks
+		rapid.Check(t, func(t *rapid.T) {
+			if err := walk(t, rules); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
 }
 
 // Each invariant notices a rule that breaks it, by the walk that found nothing.

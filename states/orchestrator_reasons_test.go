@@ -129,6 +129,27 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		require.ErrorIs(o, dropped(o.d.Fire(ctx, d.ref, o.at.releaseDomain)), ErrGone)
 		return dropped(o.d.Fire(ctx, r.ref, o.at.releaseResource))
 	},
+	ErrOwned: func(o *orch) error {
+		// What was given back early is in the middle of the run's list.
+		var first, early, last *Resource
+		var d *Domain
+		var job *Task
+		h := o.submit(func() {
+			first, _ = o.Charge(ctx, Region, 1)
+			early, _ = o.Charge(ctx, Region, 2)
+			last, _ = o.Charge(ctx, Region, 3)
+			d, job = o.domain(), o.task("t")
+		})
+		require.NoError(o, early.Release(ctx))
+		require.NoError(o, job.Done(ctx, nil))
+		require.NoError(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("free"))))
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("forget"))), ErrOwned)
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, job.ref, o.at.task.MustEvent("forget"))), ErrOwned)
+		err := dropped(o.d.Fire(ctx, early.ref, o.at.resource.MustEvent("forget")))
+		require.NoError(o, h.Wait(ctx))
+		require.Equal(o, []object{early.obj, last.obj, first.obj}, o.h.released)
+		return err
+	},
 	ErrDomainRanks: func(o *orch) error { return dropped(o.AllocateDomain(ctx, -1)) },
 	ErrLevel: func(o *orch) error {
 		return dropped(newOrch(o.T, OrchestratorConfig{Level: 2}).AllocateDomain(ctx, 1))

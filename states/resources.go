@@ -150,6 +150,11 @@ func resources() *machine.Definition {
 	}
 }
 
+// owned says of an object, a domain or a task that its run has not retired.
+// Until then its place is not made free: the run's walks go from one to the
+// next, and its outcome names a task.
+const owned = `(owner.state == "building" || owner.state == "running" || owner.state == "flushing" || owner.state == "sweeping" || owner.state == "releasing" || owner.state == "retiring")`
+
 // resource is one object of three of the groups. What a run owns is a list
 // through these, so a sweep that has begun is not changed by what comes after.
 func resource() *machine.Definition {
@@ -176,6 +181,7 @@ func resource() *machine.Definition {
 		Views: []machine.View{
 			{Name: "building", Expr: "orchestrator.building"},
 			{Name: "head", Expr: "orchestrator.objects"},
+			{Name: "owned", Expr: owned, Doc: "Its run still goes over what it owns, one after the other."},
 		},
 		Events: []machine.Event{
 			{Name: "charge", Args: []machine.Fact{{Name: "group", Type: "enum slot_reference|region|host_buffer"}, {Name: "key", Type: "id object"}}},
@@ -200,7 +206,8 @@ func resource() *machine.Definition {
 			{ID: "release-again", From: "released", Event: "release", Source: "R10", Then: []machine.Target{{}}},
 			{ID: "release-gone", From: "gone", Event: "release", Refuse: ErrGone, Source: "R17"},
 			{ID: "release-stuck", From: "stuck", Event: "release", Source: "R14", Then: []machine.Target{{Error: ErrResourceRelease, Code: "code"}}},
-			{ID: "forget", From: "released", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-owned", From: "released", Event: "forget", Guard: "view.owned", Refuse: ErrOwned, Source: "R2"},
+			{ID: "forget", From: "released", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }
@@ -227,7 +234,10 @@ func task() *machine.Definition {
 			{Name: "endpoint", Type: "ref endpoint", Doc: "Where it is carried out, if its run has to be told when that fails."},
 			{Name: "lost", Type: "bool", Doc: "It was ended by its endpoint's failure."},
 		},
-		Views: []machine.View{{Name: "building", Expr: "orchestrator.building"}},
+		Views: []machine.View{
+			{Name: "building", Expr: "orchestrator.building"},
+			{Name: "owned", Expr: owned, Doc: "Its run may still fail by it."},
+		},
 		Events: []machine.Event{
 			{Name: "add", Args: []machine.Fact{{Name: "pulled", Type: "bool"}}},
 			{Name: "add_on", Doc: "Add one that is carried out at an endpoint.", Args: []machine.Fact{{Name: "endpoint", Type: "ref endpoint"}}},
@@ -256,7 +266,8 @@ func task() *machine.Definition {
 				},
 			},
 			{ID: "await-over", From: "over", Event: "await", Then: []machine.Target{{Emit: []string{"owner.await()"}}}},
-			{ID: "forget", From: "over", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-owned", From: "over", Event: "forget", Guard: "view.owned", Refuse: ErrOwned, Source: "R20"},
+			{ID: "forget", From: "over", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }

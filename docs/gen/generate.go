@@ -39,7 +39,7 @@ var groups = []group{
 	{
 		"The orchestrator",
 		"The layer above the lane, in a world of its own: runs whose resources are their own, and the close that ends everything.",
-		[]string{"orchestrator", "building", "resources", "task", "resource", "domain", "free_lock", "ending"},
+		[]string{"orchestrator", "building", "resources", "task", "endpoint", "resource", "domain", "free_lock", "ending"},
 	},
 }
 

@@ -350,6 +350,11 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 	// Half of them close while the others go on.
 	each(func(random *rand.Rand, i int) {
 		if i%2 == 0 {
+			// First without the time to wait for anything, and maybe half-way.
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			r.may("a close with its budget spent", o.Close(ended), states.ErrCloseBudget, states.ErrResidue)
+			r.one(ctx, random)
 			r.finish(ctx, random)
 			r.may("close", o.Close(ctx), states.ErrResidue)
 			return

@@ -363,6 +363,75 @@ var races = map[string]func(s *stage){
 		s.that(s.closes == 1, "the worker was closed %d times", s.closes)
 		s.that(h.Wait(s.ctx) == nil && d.Freed(), "the run is lost")
 	},
+	// Meanwhile the run may come to its end by another waiter: the close that goes
+	// on finds it over.
+	"close with its budget spent on a run that ends": func(s *stage) {
+		var job *Task
+		h := s.submit(func() { job, _ = s.o.AddTask(s.ctx, "job") })
+		s.o.config.Budget = 1000
+		s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+		s.that(job.Done(s.ctx, nil) == nil && h.Wait(s.ctx) == nil, "the run does not end")
+		err := s.o.Close(s.ctx)
+		s.that(err == nil && s.closes == 1, "closing again fails: %v", err)
+	},
+	// So has one whose budget is spent on a release that another caller is making:
+	// it goes on from there (R12, R15, R16).
+	"close with its budget spent on a release": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		released := s.start(func() error { return d.Release(s.ctx) })
+		s.o.config.Budget = 1000 // ns, of the bubble's clock
+		for range 2 {
+			s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+			s.that(s.closes == 0, "a teardown was attempted with a release under way")
+		}
+		s.goOn(at)
+		s.that(s.whole("the release", released) == nil, "the release fails")
+		err := s.o.Close(s.ctx)
+		s.that(err == nil && s.closes == 1, "closing again fails: %v", err)
+		s.that(d.Freed() && s.freed[d.allocation] == 1, "released %d times", s.freed[d.allocation])
+	},
+	// And on a build that is under way (R16, R25).
+	"close with its budget spent on a build": func(s *stage) {
+		s.stop("build")
+		var d *Domain
+		submitted := s.start(func() error {
+			return dropped(s.o.Submit(s.ctx, func(context.Context) error {
+				d = s.domain()
+				s.pass("build")
+				return nil
+			}))
+		})
+		s.o.config.Budget = 1000
+		for range 2 {
+			s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+			s.that(s.closes == 0, "a teardown was attempted during a build")
+		}
+		s.goOn("build")
+		s.that(s.whole("submit", submitted) == nil, "the build that was accepted fails")
+		s.that(s.o.Close(s.ctx) == nil && s.closes == 1 && d.Freed(), "closing again fails")
+	},
+	// All who wait for a run wait until its fence is over, and are told one
+	// outcome (R20).
+	"second waiter during the fence": func(s *stage) {
+		var d *Domain
+		var job *Task
+		h := s.submit(func() { d = s.domain(); job, _ = s.o.AddTask(s.ctx, "job") })
+		s.that(job.Done(s.ctx, errors.New("boom")) == nil, "the task cannot report")
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		first := s.start(func() error { return h.Wait(s.ctx) })
+		second := s.start(func() error { return h.Wait(s.ctx) })
+		for _, w := range []func() (bool, error){first, second} {
+			ended, err := w()
+			s.that(!ended, "a waiter is told %v ahead of the fence", err)
+		}
+		s.goOn(at)
+		one, two := s.whole("the first", first), s.whole("the second", second)
+		s.that(errors.Is(one, ErrTaskFailed) && one == two && h.Wait(s.ctx) == one, "one is told %v and another %v", one, two)
+	},
 	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
 	"submit while another builds": func(s *stage) {
 		s.stop("build")
@@ -618,6 +687,12 @@ var mutations = map[string]struct {
 	}},
 	"a spent budget goes on to the teardown": {"close with its budget spent", func(d []*machine.Definition) {
 		viewOf(d, "ending", "prior").Expr = `first(resources, state == "running" && pending == 0)`
+	}},
+	"a place is made free that a close has still to come by": {"close with its budget spent on a release", func(d []*machine.Definition) {
+		rowOf(d, "domain", "forget-owned").Guard = "view.owned"
+	}},
+	"a run is forgotten that a close has still to come by": {"close with its budget spent on a run that ends", func(d []*machine.Definition) {
+		rowOf(d, "resources", "forget-drained").Guard = "view.drained && failed"
 	}},
 	"a run is built ahead of the one before": {"submit while another builds", func(d []*machine.Definition) {
 		viewOf(d, "building", "prior").Expr = `any(resources, state == "building")`

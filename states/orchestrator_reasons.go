@@ -39,9 +39,9 @@ const (
 	ErrResourceRelease machine.Reason = "the object could not be released"
 	// ErrGone: it was given back, and its place is being made free.
 	ErrGone machine.Reason = "given back and gone"
-	// ErrOwned: it was given back or is over, but its run is not, and still goes
-	// over what it owns; its place is not made free yet.
-	ErrOwned machine.Reason = "its run is not over"
+	// ErrOwned: it was given back or is over, but its run, or a close, has still
+	// to come by; its place is not made free yet.
+	ErrOwned machine.Reason = "its run or a close has still to come by"
 	// ErrDomainRanks: a domain of no ranks.
 	ErrDomainRanks machine.Reason = "a domain has ranks"
 	// ErrLevel: communication domains need level 3 (R3).

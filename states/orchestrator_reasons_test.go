@@ -17,7 +17,12 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 	ErrNotInitialised: func(o *orch) error {
 		w, err := OrchestratorRules().NewWorld(machine.Config{Pools: OrchestratorConfig{}.Pools()})
 		require.NoError(o, err)
-		return w.RefusalError(w.Issue(one(o.at.building), o.at.start))
+		issue := func(ref machine.Ref, event machine.EventID, args ...uint64) error {
+			return w.RefusalError(w.Issue(ref, event, args...))
+		}
+		require.ErrorIs(o, issue(one(o.at.orchestrator), o.at.check), ErrNotInitialised)
+		require.ErrorIs(o, issue(w.Ref(o.at.domain.ID(), 0), o.at.allocate, 2), ErrNotInitialised)
+		return issue(one(o.at.building), o.at.start)
 	},
 	ErrOrchestratorClosed: func(o *orch) error {
 		require.NoError(o, o.Close(ctx))
@@ -31,6 +36,7 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 			}
 			o.mu.Unlock()
 			require.ErrorIs(o, o.fire("orchestrator", "build", h.ref.Pack()), ErrBuilding)
+			require.ErrorIs(o, dropped(o.d.Fire(ctx, h.ref, o.at.await)), ErrBuilding)
 			require.ErrorIs(o, dropped(o.d.Fire(ctx, h.ref, o.at.fence)), ErrBuilding)
 			err = h.Wait(ctx)
 		})

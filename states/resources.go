@@ -56,6 +56,7 @@ func resources() *machine.Definition {
 			{Name: "before", Expr: "at.prev"},
 			{Name: "object_before", Expr: "next.prev"},
 			{Name: "straggler", Expr: `first(domain, state == "queued" && owner == self)`},
+			{Name: "drained", Expr: `ending.state == "draining" && ending.run == self`, Doc: "A close has come to it. It may be one that was left half-way."},
 		},
 		Events: []machine.Event{
 			{Name: "open", Doc: "A graph is begun."},
@@ -78,7 +79,7 @@ func resources() *machine.Definition {
 			{ID: "open", From: "free", Event: "open", Source: "R1", Then: []machine.Target{{To: "building"}}},
 			{ID: "task-added", From: "building", Event: "task_added", Source: "R20", Then: []machine.Target{{Do: "tasks++; pending++"}}},
 			{ID: "domain-added", From: "building|running", Event: "domain_added", Source: "R1, R5", Then: []machine.Target{{Do: "domains = arg.domain"}}},
-			{ID: "unbuilt", From: "building", Event: "built", Guard: "arg.failed && !failed", Source: "R20", Then: []machine.Target{{To: "running", Do: "failed = true; objects = arg.objects"}}},
+			{ID: "unbuilt", From: "building", Event: "built", Guard: "arg.failed", Source: "R20", Then: []machine.Target{{To: "running", Do: "failed = true; objects = arg.objects"}}},
 			{ID: "built", From: "building", Event: "built", Guard: "else", Source: "R4", Then: []machine.Target{{To: "running", Do: "objects = arg.objects"}}},
 			{
 				ID: "task-failed", From: "building|running", Event: "task_over", Guard: "arg.failed && !failed", Source: "R20", Doc: "The first error wins.",
@@ -105,7 +106,7 @@ func resources() *machine.Definition {
 			{ID: "fence-none", From: "free", Event: "fence", Refuse: ErrNoRun},
 			{ID: "fence-pending", From: "running", Event: "fence", Guard: "pending != 0", Refuse: ErrTasksPending, Source: "R2"},
 			{
-				ID: "fence-bare", From: "running", Event: "fence", Guard: "objects == none && domains == none && queued == 0", Source: "R2",
+				ID: "fence-bare", From: "running", Event: "fence", Guard: "objects == none && domains == none", Source: "R2",
 				Doc: "It owns nothing.", Then: outcome("retired"),
 			},
 			{
@@ -116,7 +117,7 @@ func resources() *machine.Definition {
 			{ID: "fence-again", From: "retired", Event: "fence", Source: "R20", Doc: "All who wait are told one outcome.", Then: outcome("")},
 
 			{
-				ID: "flush-queued", From: "flushing", Event: "flush", Guard: "at != none && view.at_queued", Source: "R7, R11",
+				ID: "flush-queued", From: "flushing", Event: "flush", Guard: "view.at_queued", Source: "R7, R11",
 				Then: []machine.Target{{Do: "domain = at; at = view.before", Emit: []string{"domain.free()", "self.flush()"}}},
 			},
 			{ID: "flush-skip", From: "flushing", Event: "flush", Guard: "at != none", Then: []machine.Target{{Do: "at = view.before", Emit: []string{"self.flush()"}}}},
@@ -135,17 +136,18 @@ func resources() *machine.Definition {
 				Then: []machine.Target{{Do: "object = next; next = view.object_before", Emit: []string{"object.release()", "self.release()"}}},
 			},
 			{
-				ID: "retire-stragglers", From: "releasing", Event: "release", Guard: "queued != 0", Source: "R9",
+				ID: "retire-stragglers", From: "releasing", Event: "release", Guard: "view.straggler != none", Source: "R9",
 				Doc:  "With this step no release can be put off any more, so those that are put off are claimed by it.",
 				Then: []machine.Target{{To: "retiring", Emit: []string{"self.straggle()"}}},
 			},
 			{ID: "retire", From: "releasing", Event: "release", Guard: "else", Source: "R9", Then: outcome("retired")},
 			{
-				ID: "straggle", From: "retiring", Event: "straggle", Guard: "queued != 0 && view.straggler != none", Source: "R9, R18",
+				ID: "straggle", From: "retiring", Event: "straggle", Guard: "view.straggler != none", Source: "R9, R18",
 				Then: []machine.Target{{Do: "domain = view.straggler", Emit: []string{"domain.free()", "self.straggle()"}}},
 			},
 			{ID: "straggled", From: "retiring", Event: "straggle", Guard: "else", Source: "R9", Then: outcome("retired")},
-			{ID: "forget", From: "retired", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-drained", From: "retired", Event: "forget", Guard: "view.drained", Refuse: ErrOwned, Source: "R16"},
+			{ID: "forget", From: "retired", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }

@@ -289,8 +289,15 @@ func (r *round) one(ctx context.Context, random *rand.Rand) {
 	}
 }
 
+// soakLog is where a round keeps its log. It is written as the round goes, so
+// that a crash leaves it too, and is removed when all is well.
+func soakLog(dir string, seed uint64) string { return filepath.Join(dir, fmt.Sprintf("soak-%d.log", seed)) }
+
 // soakRound plays a round and returns how many operations and checks it made.
-func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, checks int, err error) {
+func soakRound(t testing.TB, rules *machine.Rules, seed uint64, most int, path string) (ops, checks int, err error) {
+	log, err := os.Create(path)
+	require.NoError(t, err)
+	defer log.Close()
 	random := rand.New(rand.NewPCG(seed, 1))
 	var plan []sim.Fault
 	for range soakFaults {
@@ -302,11 +309,10 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 	dev, err := sim.New(sim.Config{Plan: plan})
 	require.NoError(t, err)
 	host := sim.NewHost(dev, nil)
-	rules := states.OrchestratorRules()
 	w, err := translog.NewWriter(log, rules, translog.Options{})
 	require.NoError(t, err)
 	b := &onHost{h: host, memory: map[uint64]backend.Memory{}}
-	config := states.OrchestratorConfig{Backend: b, Runs: 4, Resources: 64, Domains: 32, Tasks: 64, Bound: time.Minute}
+	config := states.OrchestratorConfig{Backend: b, Rules: rules, Runs: 4, Resources: 64, Domains: 32, Tasks: 64, Bound: time.Minute}
 	config.Recorder = w.World("orchestrator", config.Pools(), 0)
 	o, err := states.NewOrchestrator(config)
 	require.NoError(t, err)
@@ -383,9 +389,7 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 		return int(r.ops.Load()), checks, errors.New(*bad)
 	}
 
-	// The log of eight goroutines, on one: each step as it was, the same end.
-	releases := &invariants.ReleaseCounter{Rules: rules}
-	res, err := replay.Run(bytes.NewReader(log.Bytes()), rules, replay.Options{Observer: func(_ *machine.World, rec *machine.Record) error { return releases.Record(rec) }})
+	res, err := soakReplay(path, rules)
 	if err != nil {
 		return int(r.ops.Load()), checks, fmt.Errorf("the replay: %w", err)
 	}
@@ -402,6 +406,18 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 	return int(r.ops.Load()), checks + 2, nil
 }
 
+// soakReplay puts the log of eight goroutines through the rules on one: each step
+// as it was, and no allocation released twice.
+func soakReplay(path string, rules *machine.Rules) (*replay.Result, error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	releases := &invariants.ReleaseCounter{Rules: rules}
+	return replay.Run(log, rules, replay.Options{Observer: func(_ *machine.World, rec *machine.Record) error { return releases.Record(rec) }})
+}
+
 // TestResourcesSoak: eight goroutines do anything to an orchestrator on a
 // simulated device with faults. The invariants hold at every quiescent point,
 // every answer is one that may come, nothing is released twice or lost, and the
@@ -411,16 +427,47 @@ func TestResourcesSoak(t *testing.T) {
 	began := time.Now()
 	ops, checks, rounds := 0, 0, 0
 	for ops < *soakOps && time.Since(began) < *soakTime {
-		var log bytes.Buffer
 		seed := *soakSeed + uint64(rounds)
-		n, c, err := soakRound(t, seed, min(roundOps, *soakOps-ops), &log)
+		path := soakLog(os.TempDir(), seed)
+		n, c, err := soakRound(t, states.OrchestratorRules(), seed, min(roundOps, *soakOps-ops), path)
 		ops, checks, rounds = ops+n, checks+c, rounds+1
 		if err != nil {
-			file := filepath.Join(os.TempDir(), fmt.Sprintf("soak-%d.log", seed))
-			require.NoError(t, os.WriteFile(file, log.Bytes(), 0o600))
-			t.Fatalf("round %d, seed %d: %v\nits log, which replays on one goroutine: %s", rounds, seed, err, file)
+			t.Fatalf("round %d, seed %d: %v\nits log, which replays on one goroutine: %s", rounds, seed, err, path)
 		}
+		require.NoError(t, os.Remove(path))
 	}
 	goleak.VerifyNone(t)
 	t.Logf("%d operations in %d rounds by %d goroutines, %d invariant checks, every round replayed", ops, rounds, soakers, checks)
+}
+
+// TestSoakFailureReplays: by rules that are broken the soak fails, and leaves a
+// log that shows the failure again, on one goroutine.
+func TestSoakFailureReplays(t *testing.T) {
+	defs := states.OrchestratorDefinitions()
+	for _, d := range defs {
+		for i := range d.Rows {
+			if d.Name == "domain" && d.Rows[i].ID == "free-freed" { // what is freed is freed again
+				d.Rows[i].Then = []machine.Target{{To: "freeing", With: []string{"free_lock.take()"}, Emit: []string{"self.execute()"}}}
+			}
+		}
+	}
+	rules, err := machine.Compile(defs...)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for seed := range uint64(20) {
+		path := soakLog(dir, seed)
+		_, _, err := soakRound(t, rules, seed, roundOps, path)
+		if err == nil {
+			continue
+		}
+		for range 2 {
+			_, err := soakReplay(path, rules)
+			require.ErrorContains(t, err, "is released again (R11)")
+		}
+		_, err = soakReplay(path, states.OrchestratorRules())
+		var other *replay.RulesError
+		require.ErrorAs(t, err, &other, "the log says by which rules it was")
+		return
+	}
+	t.Fatal("the soak notices nothing")
 }

@@ -291,7 +291,9 @@ func (r *round) one(ctx context.Context, random *rand.Rand) {
 
 // soakLog is where a round keeps its log. It is written as the round goes, so
 // that a crash leaves it too, and is removed when all is well.
-func soakLog(dir string, seed uint64) string { return filepath.Join(dir, fmt.Sprintf("soak-%d.log", seed)) }
+func soakLog(dir string, seed uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("soak-%d.log", seed))
+}
 
 // soakRound plays a round and returns how many operations and checks it made.
 func soakRound(t testing.TB, rules *machine.Rules, seed uint64, most int, path string) (ops, checks int, err error) {

@@ -45,7 +45,7 @@ func domain() *machine.Definition {
 			{Name: "deferring", Expr: alive, Doc: "Its run has not retired. A run that is gone reads as retired."},
 			{Name: "before", Expr: "owner.domains"},
 			{Name: "owned", Expr: owned, Doc: "Its run still goes over what it owns, one after the other."},
-			{Name: "swept", Expr: `ending.state == "sweeping" && ending.domain == self`, Doc: "A close has come to it. It may be one that was left half-way."},
+			{Name: "swept", Expr: `ending.state == "sweeping"`, Doc: "A close goes over what is left. It may be one that was left half-way."},
 		},
 		Events: []machine.Event{
 			{Name: "allocate", Args: []machine.Fact{{Name: "ranks", Type: "int 1024"}}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -454,6 +455,26 @@ var races = map[string]func(s *stage){
 		s.that(job.Done(s.ctx, nil) == nil, "the task cannot report")
 		s.that(s.whole("the second", second) == nil && builds == 1, "the second was not built")
 	},
+	// An object that is being given back is its run's until it has been; who
+	// charges it meanwhile is told, and holds nobody up (R2).
+	"charge during a release": func(s *stage) {
+		h := s.submit(func() {
+			x, err := s.o.Charge(s.ctx, Region, 1)
+			s.that(err == nil, "charge: %v", err)
+			s.stop("object")
+			released := s.start(func() error { return x.Release(s.ctx) })
+			s.that(s.arrived["object"], "the release is not where it should be")
+			again := s.start(func() error { return dropped(s.o.Charge(s.ctx, Region, 1)) })
+			ended, err := again()
+			s.that(ended && errors.Is(err, ErrDuplicate), "charged while it is given back: %v %v", ended, err)
+			s.that(s.o.mu.TryLock(), "a wait holds the lock")
+			s.o.mu.Unlock()
+			s.goOn("object")
+			s.that(s.whole("the release", released) == nil, "the release fails")
+			s.that(dropped(s.o.Charge(s.ctx, Region, 1)) == nil, "given back, and not to be charged")
+		})
+		s.that(h.Wait(s.ctx) == nil, "the fence fails")
+	},
 	// The first error wins (R20).
 	"first error": func(s *stage) {
 		var a, b *Task
@@ -696,6 +717,10 @@ var mutations = map[string]struct {
 	}},
 	"a run is built ahead of the one before": {"submit while another builds", func(d []*machine.Definition) {
 		viewOf(d, "building", "prior").Expr = `any(resources, state == "building")`
+	}},
+	"charging waits for a release": {"charge during a release", func(d []*machine.Definition) {
+		m := definitionOf(d, "resource")
+		m.Rows = slices.DeleteFunc(m.Rows, func(r machine.Row) bool { return r.ID == "charge-releasing" })
 	}},
 	"the last error wins": {"first error", func(d []*machine.Definition) {
 		rowOf(d, "resources", "task-failed").Guard = "arg.failed"

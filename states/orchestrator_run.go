@@ -251,4 +251,3 @@ func (o *Orchestrator) vacate(ref machine.Ref) {
 	defer o.mu.Unlock()
 	o.free[ref.Machine] = append(o.free[ref.Machine], ref)
 }
-

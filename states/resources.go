@@ -56,7 +56,7 @@ func resources() *machine.Definition {
 			{Name: "before", Expr: "at.prev"},
 			{Name: "object_before", Expr: "next.prev"},
 			{Name: "straggler", Expr: `first(domain, state == "queued" && owner == self)`},
-			{Name: "drained", Expr: `ending.state == "draining" && ending.run == self`, Doc: "A close has come to it. It may be one that was left half-way."},
+			{Name: "drained", Expr: `ending.state == "draining"`, Doc: "A close goes over the runs. It may be one that was left half-way."},
 		},
 		Events: []machine.Event{
 			{Name: "open", Doc: "A graph is begun."},
@@ -200,6 +200,7 @@ func resource() *machine.Definition {
 					With: []string{"orchestrator.charge(self)"},
 				}},
 			},
+			{ID: "charge-releasing", From: "charged▸release", Event: "charge", Refuse: ErrDuplicate, Source: "R2", Doc: "It is the run's until it has been given back. Nobody waits for that."},
 			{ID: "charge-twice", From: "charged|released|stuck|gone", Event: "charge", Refuse: ErrDuplicate, Source: "R2"},
 			{
 				ID: "release", From: "charged", Event: "release", Command: "ReleaseResource(group, key)", Source: "R2",

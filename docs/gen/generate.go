@@ -103,6 +103,14 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 		return nil, fmt.Errorf("%s: %w", embedding, err)
 	}
 	files[embedding] = []byte(woven)
+	if text, err = fs.ReadFile(tree, coverage); err != nil {
+		return nil, err
+	}
+	page, err := cite(tree, string(text))
+	if err != nil {
+		return nil, err
+	}
+	files[coverage] = []byte(page)
 	return files, nil
 }
 

@@ -1,6 +1,7 @@
 // Command gen writes the generated parts of docs/: a page for each lifecycle,
-// from its Definition and a text beside it, and the code in docs/embedding.md,
-// from the Examples that run it.
+// from its Definition and a text beside it; the code in docs/embedding.md, from
+// the Examples that run it; and in docs/coverage.md the scenarios of each
+// clause, from what they say that they prove.
 //
 //	go run ./docs/gen          write what is out of date
 //	go run ./docs/gen -check   name what is out of date, write nothing, exit 1

@@ -276,6 +276,21 @@ var races = map[string]func(s *stage){
 		s.that(s.freed[d.allocation] == 1, "a failed release was tried %d times", s.freed[d.allocation])
 		s.that(len(s.o.Residue()) == 1 && s.o.Residue()[0] == d.allocation, "the residue is %v", s.o.Residue())
 	},
+	// So is one of a release that came after the fence: the caller is told, and
+	// the residue stays where close finds it (R14, R18).
+	"a failed late release stays visible": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		boom := errors.New("boom")
+		s.fails[d.allocation] = boom
+		for range 2 {
+			s.that(errors.Is(d.Release(s.ctx), boom) && !d.Freed(), "a late release that failed is told otherwise")
+		}
+		h := s.submit(func() { s.domain() }) // whose places are made free, not that one
+		s.that(h.Wait(s.ctx) == nil, "another run's fence fails")
+		s.that(errors.Is(s.o.Close(s.ctx), ErrResidue) && s.closes == 1, "close says nothing of the residue")
+		s.that(s.freed[d.allocation] == 1, "a failed release was tried %d times", s.freed[d.allocation])
+	},
 	// Releases of different allocations take turns (R22).
 	"one release at a time": func(s *stage) {
 		_, wait, d1 := s.late(false)
@@ -681,6 +696,9 @@ var mutations = map[string]struct {
 	}},
 	"a failure is not told again": {"a failed release is told again", func(d []*machine.Definition) {
 		rowOf(d, "domain", "release-failed").Then = []machine.Target{{}}
+	}},
+	"a failed release is gone": {"a failed late release stays visible", func(d []*machine.Definition) {
+		rowOf(d, "domain", "execute").Then[1].To = "freed"
 	}},
 	"close looks at no residue": {"a failed release is told again", func(d []*machine.Definition) {
 		viewOf(d, "ending", "residue").Expr = `any(domain, state == "unused" && state == "failed")`

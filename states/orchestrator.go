@@ -87,11 +87,11 @@ type Orchestrator struct {
 	d      *machine.Driver
 	at     orchestratorDirectory
 
-	submitting, closing turn
-	graph               func(ctx context.Context) error // of the submission that has its turn
+	submitting turn
+	graph      func(ctx context.Context) error // of the submission that has its turn
 
-	// recycling is held while places are made free, which close must not meet;
-	// stale says that there may be some since.
+	// recycling is held while places are made free, and by a close: it must not
+	// meet that, nor another close. stale says that there may be some since.
 	recycling turn
 	stale     atomic.Bool
 
@@ -140,7 +140,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 		c.Bound = 30 * time.Second
 	}
 	o := &Orchestrator{
-		config: c, submitting: make(turn, 1), closing: make(turn, 1), recycling: make(turn, 1),
+		config: c, submitting: make(turn, 1), recycling: make(turn, 1),
 		handles: map[machine.Ref]*RunHandle{}, tasks: map[machine.Ref]*Task{}, objects: map[object]machine.Ref{},
 		failures: map[uint64]error{}, free: map[machine.MachineID][]machine.Ref{},
 		places: map[machine.MachineID]int{},
@@ -317,10 +317,6 @@ func (o *Orchestrator) Close(ctx context.Context) error {
 	if _, err := o.d.Resume(ctx, one(o.at.orchestrator)); err != nil {
 		return err
 	}
-	if err := o.closing.take(ctx, o.config.Bound); err != nil {
-		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
-	}
-	defer o.closing.give()
 	if err := o.recycling.take(ctx, o.config.Bound); err != nil {
 		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
 	}

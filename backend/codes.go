@@ -1,6 +1,9 @@
 package backend
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Code is a return code of the device runtime. Names and numbers are those of
 // the public CANN headers. An unknown code is shown as its number, never guessed.
@@ -50,6 +53,20 @@ var codeNames = map[Code]string{
 // Name returns the header's name of the code, or "" for a code this package
 // does not know.
 func (c Code) Name() string { return codeNames[c] }
+
+// ShortName returns Name without ACL_ERROR_RT_, which the names of all failures
+// begin with.
+func (c Code) ShortName() string { return strings.TrimPrefix(c.Name(), "ACL_ERROR_RT_") }
+
+// Brief returns the code as the command line and scenarios write it: the number
+// and the short name, as in "507018 AICPU_EXCEPTION"; of success, and of a code
+// this package does not know, the number alone.
+func (c Code) Brief() string {
+	if n := c.ShortName(); n != "" && c != Success {
+		return fmt.Sprintf("%d %s", int32(c), n)
+	}
+	return fmt.Sprintf("%d", int32(c))
+}
 
 // String returns the number, followed by the name if it is known.
 func (c Code) String() string {

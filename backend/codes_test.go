@@ -14,6 +14,10 @@ func TestCodeText(t *testing.T) {
 	require.Equal(t, "107027 (ACL_ERROR_RT_STREAM_CAPTURED)", backend.StreamCaptured.String())
 	require.Equal(t, "4711", backend.Code(4711).String(), "an unknown code is not guessed")
 	require.Empty(t, backend.Code(4711).Name())
+	require.Equal(t, "507018 AICPU_EXCEPTION", backend.AICPUException.Brief())
+	require.Equal(t, "AICPU_EXCEPTION", backend.AICPUException.ShortName())
+	require.Equal(t, "0", backend.Success.Brief(), "there is nothing to say of success")
+	require.Equal(t, "4711", backend.Code(4711).Brief())
 }
 
 func TestNames(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 var (
 	lanePools         = map[string]int{"slot": 2, "token": 2, "callable": 3, "watched": 4}
-	orchestratorPools = map[string]int{"work": 2, "resource": 2, "domain": 3, "task": 2}
+	orchestratorPools = map[string]int{"work": 2, "resource": 2, "domain": 3, "task": 2, "endpoint": 2}
 )
 
 const (
@@ -502,6 +502,13 @@ var drives = map[string]func(r *rig){
 		r.resume("Build")
 		r.op("task", 0, "done", 1, 7)
 		r.op("task", 1, "done", 1, 8)
+	},
+	"endpoint-told": func(r *rig) {
+		r.build()
+		r.fire("endpoint", 0, "open")
+		r.fire("task", 0, "add_on", r.w.Ref(r.w.Rules().Machine("endpoint").ID(), 0).Pack())
+		r.op("endpoint", 0, "fail", 7)
+		r.resume("Build")
 	},
 	"teardown-last": func(r *rig) {
 		r.build()

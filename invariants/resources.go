@@ -309,6 +309,29 @@ var ofResources = []Invariant{
 		},
 	},
 	{
+		ID: "endpoint-told", Of: OfOrchestrator, Sentence: "No task is under way at an endpoint that failed, once those that were have been told.",
+		Source: "R20", Needs: NeedsWorld,
+		Catches: Change{Machine: "endpoint", View: "under_way", Field: "expr", Text: `first(task, state == "pending" && pulled)`},
+		world: func(n *names) worldPredicate {
+			endpoint, task := n.kind("endpoint"), n.kind("task")
+			failed, pending, at := endpoint.in("failed", "gone", "unused"), task.in("pending"), task.fact("endpoint")
+			return func(w *machine.World) error {
+				for slot := range endpoint.count(w) {
+					e, self := endpoint.at(w, slot), endpoint.pack(w, slot)
+					if !failed.has(e) {
+						continue
+					}
+					for i := range task.count(w) {
+						if x := task.at(w, i); pending.has(x) && at.of(x) == self {
+							return endpoint.fail(w, slot, "is %s with a task under way", endpoint.show(e))
+						}
+					}
+				}
+				return nil
+			}
+		},
+	},
+	{
 		ID: "teardown-last", Of: OfOrchestrator, Sentence: "The workers are being closed, or are, only when no run is under way and nothing that can be released is left.",
 		Source: "R15, R16, R25", Needs: NeedsWorld,
 		Catches: Change{Machine: "ending", Row: "sweep-domain", Field: "guard", Text: "view.domain != none && attempted"},

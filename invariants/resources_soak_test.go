@@ -110,6 +110,7 @@ type round struct {
 	doms []*states.Domain
 	objs []*states.Resource
 	open []*states.Task
+	ends []*states.Endpoint
 	key  atomic.Uint64
 	bad  atomic.Pointer[string]
 }
@@ -173,9 +174,14 @@ func (r *round) allocate(ctx context.Context) {
 	}
 }
 
-func (r *round) addTask(ctx context.Context) {
-	t, err := r.o.AddTask(ctx, "task")
-	r.may("add a task", err, states.ErrNotBuilding, states.ErrPlaces)
+// addTask adds a task, on an endpoint if there is one: it may have failed.
+func (r *round) addTask(ctx context.Context, random *rand.Rand) {
+	add := r.o.AddTask
+	if e := pick(r, random, &r.ends); e != nil && random.IntN(2) == 0 {
+		add = e.AddTask
+	}
+	t, err := add(ctx, "task")
+	r.may("add a task", err, states.ErrNotBuilding, states.ErrPlaces, states.ErrEndpointFailed)
 	if err == nil {
 		r.mu.Lock()
 		r.open = append(r.open, t)
@@ -193,7 +199,7 @@ func (r *round) submit(ctx context.Context, random *rand.Rand) {
 			r.allocate(ctx)
 		}
 		for range random.IntN(3) {
-			r.addTask(ctx)
+			r.addTask(ctx, random)
 		}
 		switch random.IntN(20) {
 		case 0:
@@ -230,7 +236,7 @@ func pick[T any](r *round, random *rand.Rand, list *[]*T) *T {
 }
 
 func (r *round) one(ctx context.Context, random *rand.Rand) {
-	switch random.IntN(12) {
+	switch random.IntN(14) {
 	case 0, 1:
 		r.submit(ctx, random)
 	case 2:
@@ -257,7 +263,7 @@ func (r *round) one(ctx context.Context, random *rand.Rand) {
 	case 7:
 		r.charge(ctx, random)
 	case 8:
-		r.addTask(ctx)
+		r.addTask(ctx, random)
 	case 9:
 		if x := pick(r, random, &r.objs); x != nil {
 			r.may("release an object", x.Release(ctx), states.ErrResourceRelease)
@@ -268,11 +274,32 @@ func (r *round) one(ctx context.Context, random *rand.Rand) {
 		if d := pick(r, random, &r.doms); d != nil && d.Freed() {
 			r.may("release what is freed", d.Release(ctx))
 		}
+	case 12:
+		e, err := r.o.OpenEndpoint(ctx, "endpoint")
+		r.may("open an endpoint", err, states.ErrPlaces)
+		if err == nil {
+			r.mu.Lock()
+			r.ends = append(r.ends, e)
+			r.mu.Unlock()
+		}
+	case 13:
+		if e := pick(r, random, &r.ends); e != nil {
+			r.may("fail an endpoint", e.Fail(ctx, errDevice))
+		}
 	}
 }
 
+// soakLog is where a round keeps its log. It is written as the round goes, so
+// that a crash leaves it too, and is removed when all is well.
+func soakLog(dir string, seed uint64) string {
+	return filepath.Join(dir, fmt.Sprintf("soak-%d.log", seed))
+}
+
 // soakRound plays a round and returns how many operations and checks it made.
-func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, checks int, err error) {
+func soakRound(t testing.TB, rules *machine.Rules, seed uint64, most int, path string) (ops, checks int, err error) {
+	log, err := os.Create(path)
+	require.NoError(t, err)
+	defer log.Close()
 	random := rand.New(rand.NewPCG(seed, 1))
 	var plan []sim.Fault
 	for range soakFaults {
@@ -284,11 +311,10 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 	dev, err := sim.New(sim.Config{Plan: plan})
 	require.NoError(t, err)
 	host := sim.NewHost(dev, nil)
-	rules := states.OrchestratorRules()
 	w, err := translog.NewWriter(log, rules, translog.Options{})
 	require.NoError(t, err)
 	b := &onHost{h: host, memory: map[uint64]backend.Memory{}}
-	config := states.OrchestratorConfig{Backend: b, Runs: 4, Resources: 64, Domains: 32, Tasks: 64, Bound: time.Minute}
+	config := states.OrchestratorConfig{Backend: b, Rules: rules, Runs: 4, Resources: 64, Domains: 32, Tasks: 64, Bound: time.Minute}
 	config.Recorder = w.World("orchestrator", config.Pools(), 0)
 	o, err := states.NewOrchestrator(config)
 	require.NoError(t, err)
@@ -332,6 +358,11 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 	// Half of them close while the others go on.
 	each(func(random *rand.Rand, i int) {
 		if i%2 == 0 {
+			// First without the time to wait for anything, and maybe half-way.
+			ended, cancel := context.WithCancel(ctx)
+			cancel()
+			r.may("a close with its budget spent", o.Close(ended), states.ErrCloseBudget, states.ErrResidue)
+			r.one(ctx, random)
 			r.finish(ctx, random)
 			r.may("close", o.Close(ctx), states.ErrResidue)
 			return
@@ -360,9 +391,7 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 		return int(r.ops.Load()), checks, errors.New(*bad)
 	}
 
-	// The log of eight goroutines, on one: each step as it was, the same end.
-	releases := &invariants.ReleaseCounter{Rules: rules}
-	res, err := replay.Run(bytes.NewReader(log.Bytes()), rules, replay.Options{Observer: func(_ *machine.World, rec *machine.Record) error { return releases.Record(rec) }})
+	res, err := soakReplay(path, rules)
 	if err != nil {
 		return int(r.ops.Load()), checks, fmt.Errorf("the replay: %w", err)
 	}
@@ -379,6 +408,18 @@ func soakRound(t testing.TB, seed uint64, most int, log *bytes.Buffer) (ops, che
 	return int(r.ops.Load()), checks + 2, nil
 }
 
+// soakReplay puts the log of eight goroutines through the rules on one: each step
+// as it was, and no allocation released twice.
+func soakReplay(path string, rules *machine.Rules) (*replay.Result, error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	releases := &invariants.ReleaseCounter{Rules: rules}
+	return replay.Run(log, rules, replay.Options{Observer: func(_ *machine.World, rec *machine.Record) error { return releases.Record(rec) }})
+}
+
 // TestResourcesSoak: eight goroutines do anything to an orchestrator on a
 // simulated device with faults. The invariants hold at every quiescent point,
 // every answer is one that may come, nothing is released twice or lost, and the
@@ -388,16 +429,47 @@ func TestResourcesSoak(t *testing.T) {
 	began := time.Now()
 	ops, checks, rounds := 0, 0, 0
 	for ops < *soakOps && time.Since(began) < *soakTime {
-		var log bytes.Buffer
 		seed := *soakSeed + uint64(rounds)
-		n, c, err := soakRound(t, seed, min(roundOps, *soakOps-ops), &log)
+		path := soakLog(os.TempDir(), seed)
+		n, c, err := soakRound(t, states.OrchestratorRules(), seed, min(roundOps, *soakOps-ops), path)
 		ops, checks, rounds = ops+n, checks+c, rounds+1
 		if err != nil {
-			file := filepath.Join(os.TempDir(), fmt.Sprintf("soak-%d.log", seed))
-			require.NoError(t, os.WriteFile(file, log.Bytes(), 0o600))
-			t.Fatalf("round %d, seed %d: %v\nits log, which replays on one goroutine: %s", rounds, seed, err, file)
+			t.Fatalf("round %d, seed %d: %v\nits log, which replays on one goroutine: %s", rounds, seed, err, path)
 		}
+		require.NoError(t, os.Remove(path))
 	}
 	goleak.VerifyNone(t)
 	t.Logf("%d operations in %d rounds by %d goroutines, %d invariant checks, every round replayed", ops, rounds, soakers, checks)
+}
+
+// TestSoakFailureReplays: by rules that are broken the soak fails, and leaves a
+// log that shows the failure again, on one goroutine.
+func TestSoakFailureReplays(t *testing.T) {
+	defs := states.OrchestratorDefinitions()
+	for _, d := range defs {
+		for i := range d.Rows {
+			if d.Name == "domain" && d.Rows[i].ID == "free-freed" { // what is freed is freed again
+				d.Rows[i].Then = []machine.Target{{To: "freeing", With: []string{"free_lock.take()"}, Emit: []string{"self.execute()"}}}
+			}
+		}
+	}
+	rules, err := machine.Compile(defs...)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for seed := range uint64(20) {
+		path := soakLog(dir, seed)
+		_, _, err := soakRound(t, rules, seed, roundOps, path)
+		if err == nil {
+			continue
+		}
+		for range 2 {
+			_, err := soakReplay(path, rules)
+			require.ErrorContains(t, err, "is released again (R11)")
+		}
+		_, err = soakReplay(path, states.OrchestratorRules())
+		var other *replay.RulesError
+		require.ErrorAs(t, err, &other, "the log says by which rules it was")
+		return
+	}
+	t.Fatal("the soak notices nothing")
 }

@@ -137,7 +137,7 @@ func (s *session) kernelVerb(c *call) error {
 		{k.Spin, ", spins for its partner"},
 		{k.Flag, ", sets its flag after " + us(k.FlagAfter)},
 		{c.has("record"), ", records " + c.str("record", "")},
-		{k.Exit != 0, ", exits with " + codeText(k.Exit)},
+		{k.Exit != 0, ", exits with " + k.Exit.Brief()},
 	} {
 		if p.on {
 			text += p.text
@@ -171,7 +171,7 @@ func (s *session) fault(c *call) error {
 	}
 	text := k.String()
 	if f.Code != 0 {
-		text += " " + codeText(f.Code)
+		text += " " + f.Code.Brief()
 	}
 	if f.Delay != 0 {
 		text += " " + us(f.Delay)

@@ -185,7 +185,7 @@ func (s *session) value(ty machine.Type, v uint64) string {
 	case ty.Kind == machine.RefTo:
 		return s.opts.Rules.RefName(machine.UnpackRef(v))
 	case ty.Kind == machine.Code && v != 0:
-		return codeText(backend.Code(int32(uint32(v))))
+		return backend.Code(int32(uint32(v))).Brief()
 	case ty.Kind == machine.ID && ty.Name == "process":
 		return s.naming.process(v)
 	case ty.Kind == machine.ID && ty.Name == "context":

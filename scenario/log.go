@@ -145,7 +145,7 @@ func (s *session) transition(r *machine.Record) string {
 		call, _, _ := strings.Cut(m.Row(r.Row).Command, "(") // a settle does not repeat it
 		line += ", " + call + " " + r.Result.Outcome.String()
 		if r.Result.Code != 0 {
-			line += " " + codeText(backend.Code(r.Result.Code))
+			line += " " + backend.Code(r.Result.Code).Brief()
 		}
 	}
 	if reason != "" {

@@ -15,6 +15,7 @@ var orchestratorVerbs = []verb{
 		{name: "objects", kind: count, max: 64},
 		{name: "domains", kind: count, max: 64},
 		{name: "tasks", kind: count, max: 64},
+		{name: "endpoints", kind: count, max: 16},
 		{name: "level", kind: count, max: 16},
 	}},
 	{name: "orch go", run: (*session).orchGo, params: []param{{name: "instance", kind: text, place: true, need: true}}},
@@ -34,6 +35,7 @@ func (s *session) orchBegin(c *call) error {
 	rules := states.OrchestratorRules()
 	w, err := rules.NewWorld(machine.Config{Name: "orchestrator", Pools: map[string]int{
 		"work": int(c.num("runs", 2)), "resource": int(c.num("objects", 4)), "domain": int(c.num("domains", 4)), "task": int(c.num("tasks", 4)),
+		"endpoint": int(c.num("endpoints", 2)),
 	}})
 	if err != nil {
 		return err

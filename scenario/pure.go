@@ -213,7 +213,7 @@ func (s *session) account(w *machine.World, st *machine.Step) string {
 	if st.Reason != "" {
 		text += "; " + string(st.Reason)
 		if st.Code != 0 {
-			text += ", " + codeText(backend.Code(st.Code))
+			text += ", " + backend.Code(st.Code).Brief()
 		}
 	}
 	return text

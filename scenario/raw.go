@@ -78,14 +78,14 @@ func (s *session) told(c *call, r backend.Result, ok string) {
 	if !r.Ok() {
 		ok = r.Outcome.String()
 		if r.Code != 0 {
-			ok += " " + codeText(r.Code)
+			ok += " " + r.Code.Brief()
 		}
 		if r.Accepted {
 			ok += ", accepted"
 		}
 	}
 	if c.has("last") {
-		ok += ", last error " + codeText(r.LastError)
+		ok += ", last error " + r.LastError.Brief()
 	}
 	s.answer(c, "%s", ok)
 }
@@ -340,7 +340,7 @@ func (s *session) devNotices(c *call, d *Device) error {
 		s.answer(c, "none")
 	}
 	for _, x := range ring[:n] {
-		s.printf("dev notices: device %d, stream id %d: %s", x.Device, x.Stream, codeText(x.Code))
+		s.printf("dev notices: device %d, stream id %d: %s", x.Device, x.Stream, x.Code.Brief())
 	}
 	if dropped > 0 {
 		s.printf("dev notices: %d dropped", dropped)

@@ -268,7 +268,7 @@ type calls struct {
 
 func (c *calls) note(what string) {
 	if c.err == nil && !c.r.Ok() {
-		c.err = fmt.Errorf("%s: %s %s: %w", what, c.r.Outcome, codeText(c.r.Code), ErrRetention)
+		c.err = fmt.Errorf("%s: %s %s: %w", what, c.r.Outcome, c.r.Code.Brief(), ErrRetention)
 	}
 }
 
@@ -328,7 +328,7 @@ func (b *bench) attempt(tasks int, synchronise bool) (a RetentionAttempt, err er
 	from = b.d.Now()
 	if r := b.synchronise(); !r.Ok() {
 		if tasks >= RingWindow && r.Code == backend.AICPUException {
-			return a, fmt.Errorf("%d tasks of %d: %s: %w", tasks, RingWindow, codeText(r.Code), ErrScopeDeadlock)
+			return a, fmt.Errorf("%d tasks of %d: %s: %w", tasks, RingWindow, r.Code.Brief(), ErrScopeDeadlock)
 		}
 		c.r = r
 		c.note("the successor")

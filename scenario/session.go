@@ -226,7 +226,7 @@ func refused(rules *machine.Rules, e *machine.RefusalError) string {
 func failed(rules *machine.Rules, e *machine.FailureError) string {
 	what := string(e.Reason)
 	if e.Code != 0 {
-		what += ", " + codeText(backend.Code(e.Code))
+		what += ", " + backend.Code(e.Code).Brief()
 	}
 	if e.Panic != nil {
 		what += fmt.Sprintf(", panic: %v", e.Panic)

@@ -113,7 +113,7 @@ func (s *session) trace(t sim.TraceEvent) {
 		}
 		return // the call that queued it says so
 	case sim.TraceNotice:
-		e.Text = "notice of " + e.Stream + ": " + codeText(t.Code)
+		e.Text = "notice of " + e.Stream + ": " + t.Code.Brief()
 	case sim.TraceViolation:
 		e.Text = "! " + t.Violation.String()
 	default:
@@ -171,7 +171,7 @@ func (s *session) about(t sim.TraceEvent) string {
 func (s *session) ended(t sim.TraceEvent) string {
 	switch {
 	case t.Outcome != machine.OK && t.Code != 0:
-		return ": " + t.Outcome.String() + " " + codeText(t.Code)
+		return ": " + t.Outcome.String() + " " + t.Code.Brief()
 	case t.Outcome != machine.OK:
 		return ": " + t.Outcome.String()
 	case t.Op == sim.OpQueryStream || t.Op == sim.OpQueryEvent:
@@ -207,7 +207,7 @@ func (s *session) happened(t sim.TraceEvent) string {
 			what += " ends"
 		}
 		if t.Code != 0 {
-			what += ", " + codeText(t.Code)
+			what += ", " + t.Code.Brief()
 		}
 	}
 	return what

@@ -296,23 +296,10 @@ var codeNames = func() map[string]backend.Code {
 		backend.AICoreTimeout, backend.AICoreException, backend.AICPUTimeout, backend.AICPUException,
 		backend.StreamSyncTimeout, backend.EventSyncTimeout, backend.DriverInternalError,
 	} {
-		m[shortCode(c)] = c
+		m[c.ShortName()] = c
 	}
 	return m
 }()
-
-func shortCode(c backend.Code) string {
-	return strings.TrimPrefix(c.Name(), "ACL_ERROR_RT_")
-}
-
-// codeText is a return code for readers: number and name.
-func codeText(c backend.Code) string {
-	s := strconv.Itoa(int(c))
-	if n := shortCode(c); n != "" && c != backend.Success {
-		s += " " + n
-	}
-	return s
-}
 
 // parseCode reads a return code, by number or by name.
 func parseCode(v string) (backend.Code, error) {

@@ -44,6 +44,8 @@ func domain() *machine.Definition {
 			{Name: "listed", Expr: `owner.state == "building" || owner.state == "running"`, Doc: "The sweep of its run is still to begin."},
 			{Name: "deferring", Expr: alive, Doc: "Its run has not retired. A run that is gone reads as retired."},
 			{Name: "before", Expr: "owner.domains"},
+			{Name: "owned", Expr: owned, Doc: "Its run still goes over what it owns, one after the other."},
+			{Name: "swept", Expr: `ending.state == "sweeping"`, Doc: "A close goes over what is left. It may be one that was left half-way."},
 		},
 		Events: []machine.Event{
 			{Name: "allocate", Args: []machine.Fact{{Name: "ranks", Type: "int 1024"}}},
@@ -101,7 +103,8 @@ func domain() *machine.Definition {
 					{To: "failed", Do: "code = res.code", With: []string{"free_lock.give()"}, Error: ErrDomainRelease, Code: "res.code"},
 				},
 			},
-			{ID: "forget", From: "freed", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-owned", From: "freed", Event: "forget", Guard: "view.owned || view.swept", Refuse: ErrOwned, Source: "R2, R16"},
+			{ID: "forget", From: "freed", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }

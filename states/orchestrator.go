@@ -54,6 +54,8 @@ type OrchestratorConfig struct {
 	Level int
 	// Places for runs, objects, domains and tasks at a time; 0 means 4, 64, 16, 64.
 	Runs, Resources, Domains, Tasks int
+	// Endpoints is how many may be open at a time; 0 means 16.
+	Endpoints int
 	// Budget bounds a Close, from its beginning; 0 leaves that to the context.
 	Budget time.Duration
 	// Bound ends a wait for another goroutine's operation when the caller's
@@ -67,8 +69,8 @@ type OrchestratorConfig struct {
 
 // Pools returns the pool capacities that the config asks for.
 func (c OrchestratorConfig) Pools() map[string]int {
-	p := map[string]int{"work": c.Runs, "resource": c.Resources, "domain": c.Domains, "task": c.Tasks}
-	for name, n := range map[string]int{"work": 4, "resource": 64, "domain": 16, "task": 64} {
+	p := map[string]int{"work": c.Runs, "resource": c.Resources, "domain": c.Domains, "task": c.Tasks, "endpoint": c.Endpoints}
+	for name, n := range map[string]int{"work": 4, "resource": 64, "domain": 16, "task": 64, "endpoint": 16} {
 		if p[name] == 0 {
 			p[name] = n
 		}
@@ -85,11 +87,11 @@ type Orchestrator struct {
 	d      *machine.Driver
 	at     orchestratorDirectory
 
-	submitting, closing turn
-	graph               func(ctx context.Context) error // of the submission that has its turn
+	submitting turn
+	graph      func(ctx context.Context) error // of the submission that has its turn
 
-	// recycling is held while places are made free, which close must not meet;
-	// stale says that there may be some since.
+	// recycling is held while places are made free, and by a close: it must not
+	// meet that, nor another close. stale says that there may be some since.
 	recycling turn
 	stale     atomic.Bool
 
@@ -109,11 +111,11 @@ type object struct {
 }
 
 type orchestratorDirectory struct {
-	orchestrator, building, resources, resource, domain, task, ending *machine.Machine
+	orchestrator, building, resources, resource, domain, task, endpoint, ending *machine.Machine
 
-	init, check, start, await, fence, charge, allocate, add, done machine.EventID
-	releaseResource, releaseDomain                                machine.EventID
-	retired, freed, gone, released, goneObject                    machine.StateID
+	init, check, start, await, fence, charge, allocate, add, addOn, done, fail machine.EventID
+	releaseResource, releaseDomain                                             machine.EventID
+	retired, freed, gone, released, goneObject                                 machine.StateID
 }
 
 // ErrNilResourceBackend is for an OrchestratorConfig without a Backend.
@@ -138,7 +140,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 		c.Bound = 30 * time.Second
 	}
 	o := &Orchestrator{
-		config: c, submitting: make(turn, 1), closing: make(turn, 1), recycling: make(turn, 1),
+		config: c, submitting: make(turn, 1), recycling: make(turn, 1),
 		handles: map[machine.Ref]*RunHandle{}, tasks: map[machine.Ref]*Task{}, objects: map[object]machine.Ref{},
 		failures: map[uint64]error{}, free: map[machine.MachineID][]machine.Ref{},
 		places: map[machine.MachineID]int{},
@@ -150,7 +152,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task} {
+	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task, o.at.endpoint} {
 		o.places[m.ID()] = w.Capacity(m.ID())
 		for s := w.Capacity(m.ID()) - 1; s >= 0; s-- {
 			o.free[m.ID()] = append(o.free[m.ID()], w.Ref(m.ID(), s))
@@ -170,7 +172,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 func (at *orchestratorDirectory) look(r *machine.Rules) error {
 	for name, m := range map[string]**machine.Machine{
 		"orchestrator": &at.orchestrator, "building": &at.building, "resources": &at.resources, "resource": &at.resource,
-		"domain": &at.domain, "task": &at.task, "ending": &at.ending,
+		"domain": &at.domain, "task": &at.task, "endpoint": &at.endpoint, "ending": &at.ending,
 	} {
 		if *m = r.Machine(name); *m == nil {
 			return fmt.Errorf("states: the rules have no machine %q", name)
@@ -181,7 +183,8 @@ func (at *orchestratorDirectory) look(r *machine.Rules) error {
 	at.await, at.fence = at.resources.MustEvent("await"), at.resources.MustEvent("fence")
 	at.charge, at.releaseResource = at.resource.MustEvent("charge"), at.resource.MustEvent("release")
 	at.allocate, at.releaseDomain = at.domain.MustEvent("allocate"), at.domain.MustEvent("release")
-	at.add, at.done = at.task.MustEvent("add"), at.task.MustEvent("done")
+	at.add, at.addOn, at.done = at.task.MustEvent("add"), at.task.MustEvent("add_on"), at.task.MustEvent("done")
+	at.fail = at.endpoint.MustEvent("fail")
 	at.retired, _ = at.resources.State("retired")
 	at.freed, _ = at.domain.State("freed")
 	at.gone, _ = at.domain.State("gone")
@@ -314,10 +317,6 @@ func (o *Orchestrator) Close(ctx context.Context) error {
 	if _, err := o.d.Resume(ctx, one(o.at.orchestrator)); err != nil {
 		return err
 	}
-	if err := o.closing.take(ctx, o.config.Bound); err != nil {
-		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
-	}
-	defer o.closing.give()
 	if err := o.recycling.take(ctx, o.config.Bound); err != nil {
 		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
 	}

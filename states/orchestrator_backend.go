@@ -85,7 +85,7 @@ func (o *Orchestrator) waitTask(ctx context.Context, c *machine.Command) error {
 		return fmt.Errorf("%w: %w", errNotOver, errors.Join(err, ferr))
 	}
 	if err != nil {
-		t.failed(err)
+		t.waited.Store(&err)
 	}
 	return err
 }

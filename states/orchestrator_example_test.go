@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/runfence/runfence/backend/sim"
 	"github.com/runfence/runfence/states"
 )
 
@@ -26,43 +28,72 @@ func (printer) ReleaseDomain(_ context.Context, a uint64) error {
 	return nil
 }
 
-// What is made while a run's graph is built is that run's, and goes with it,
-// although a task of it fails.
+// A host with an orchestrator above a chip worker: the worker's run is a task of
+// the orchestrator's, and the domain is the run's, and goes with it.
 func ExampleOrchestrator() {
-	ctx := context.Background()
-	o, err := states.NewOrchestrator(states.OrchestratorConfig{Backend: printer{}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var job *states.Task
+	device, err := sim.New(sim.Config{Kernels: kernels})
+	check(err)
+	worker, err := states.NewChipWorker(states.WorkerConfig{Config: states.Config{Backend: device}, Mode: states.Program})
+	check(err)
+	check(worker.Init(ctx))
+	o, err := states.NewOrchestrator(states.OrchestratorConfig{
+		Backend: printer{}, Workers: []states.Closer{worker}, Budget: time.Minute,
+	})
+	check(err)
+
 	var domain *states.Domain
-	run, err := o.Submit(ctx, func(ctx context.Context) (err error) {
+	run, err := o.Submit(ctx, func(ctx context.Context) (err error) { // all that is made in here is the run's
 		if domain, err = o.AllocateDomain(ctx, 2); err != nil {
 			return err
 		}
+		below, err := worker.Prepare(ctx, states.Work{Core: 1, CPU: 2})
+		if err != nil {
+			return err
+		}
+		_, err = o.Attach(ctx, "on the chip", below) // first, so that it is finalized whatever comes
+		_, lerr := below.Launch(ctx)
+		return errors.Join(err, lerr)
+	})
+	check(err)
+	fmt.Println("released:", domain.Release(ctx), "freed:", domain.Freed()) // put off: the run may use it
+	fmt.Println("run:", run.Wait(ctx), "freed:", domain.Freed())
+	fmt.Println("close:", o.Close(ctx)) // the worker too
+	// Output:
+	// make domain 1 of 2 ranks
+	// released: <nil> freed: false
+	// give domain 1 back
+	// run: <nil> freed: true
+	// close: <nil>
+}
+
+// Tasks that are carried out elsewhere report by themselves. When the process
+// that carries them out is gone, their run is told.
+func ExampleEndpoint_Fail() {
+	o, err := states.NewOrchestrator(states.OrchestratorConfig{Backend: printer{}})
+	check(err)
+	worker, err := o.OpenEndpoint(ctx, "worker 3")
+	check(err)
+
+	var done, lost *states.Task
+	run, err := o.Submit(ctx, func(ctx context.Context) (err error) {
 		if _, err = o.Charge(ctx, states.HostBuffer, 7); err != nil {
 			return err
 		}
-		job, err = o.AddTask(ctx, "job")
+		if done, err = worker.AddTask(ctx, "gather"); err != nil {
+			return err
+		}
+		lost, err = worker.AddTask(ctx, "reduce")
 		return err
 	})
-	fmt.Println("submitted:", err)
-	fmt.Println("released:", domain.Release(ctx), "and freed:", domain.Freed()) // put off: the job may use it
-	_ = job.Done(ctx, errors.New("no luck"))
+	check(err)
+	check(done.Done(ctx, nil))
+	check(worker.Fail(ctx, errors.New("killed"))) // by whoever watches the process
+	fmt.Println("late report:", errors.Is(lost.Done(ctx, nil), states.ErrTaskOver))
 	fmt.Println("run:", run.Wait(ctx))
-	fmt.Println("freed:", domain.Freed())
-	_, err = o.AllocateDomain(ctx, 2)
-	fmt.Println("outside of a build:", errors.Is(err, states.ErrNotBuilding))
-	fmt.Println("closed:", o.Close(ctx))
+	fmt.Println("close:", o.Close(ctx))
 	// Output:
-	// make domain 1 of 2 ranks
-	// submitted: <nil>
-	// released: <nil> and freed: false
-	// give domain 1 back
+	// late report: true
 	// give object 7 back
-	// run: task job failed: no luck
-	// freed: true
-	// outside of a build: true
-	// closed: <nil>
+	// run: task reduce failed with its endpoint worker 3: killed
+	// close: <nil>
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,6 +138,18 @@ func (s *stage) domain() *Domain {
 	return d
 }
 
+func (s *stage) endpoint(name string) *Endpoint {
+	e, err := s.o.OpenEndpoint(s.ctx, name)
+	s.that(err == nil, "open an endpoint: %v", err)
+	return e
+}
+
+func (s *stage) on(e *Endpoint, name string) *Task {
+	t, err := e.AddTask(s.ctx, name)
+	s.that(err == nil, "add a task: %v", err)
+	return t
+}
+
 // late makes a domain whose allocation takes longer than the build of its run,
 // and longer than the beginning of the run's fence if there is one.
 func (s *stage) late(fence bool) (h *RunHandle, wait func() (bool, error), d *Domain) {
@@ -263,6 +276,21 @@ var races = map[string]func(s *stage){
 		s.that(s.freed[d.allocation] == 1, "a failed release was tried %d times", s.freed[d.allocation])
 		s.that(len(s.o.Residue()) == 1 && s.o.Residue()[0] == d.allocation, "the residue is %v", s.o.Residue())
 	},
+	// So is one of a release that came after the fence: the caller is told, and
+	// the residue stays where close finds it (R14, R18).
+	"a failed late release stays visible": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		boom := errors.New("boom")
+		s.fails[d.allocation] = boom
+		for range 2 {
+			s.that(errors.Is(d.Release(s.ctx), boom) && !d.Freed(), "a late release that failed is told otherwise")
+		}
+		h := s.submit(func() { s.domain() }) // whose places are made free, not that one
+		s.that(h.Wait(s.ctx) == nil, "another run's fence fails")
+		s.that(errors.Is(s.o.Close(s.ctx), ErrResidue) && s.closes == 1, "close says nothing of the residue")
+		s.that(s.freed[d.allocation] == 1, "a failed release was tried %d times", s.freed[d.allocation])
+	},
 	// Releases of different allocations take turns (R22).
 	"one release at a time": func(s *stage) {
 		_, wait, d1 := s.late(false)
@@ -351,6 +379,75 @@ var races = map[string]func(s *stage){
 		s.that(s.closes == 1, "the worker was closed %d times", s.closes)
 		s.that(h.Wait(s.ctx) == nil && d.Freed(), "the run is lost")
 	},
+	// Meanwhile the run may come to its end by another waiter: the close that goes
+	// on finds it over.
+	"close with its budget spent on a run that ends": func(s *stage) {
+		var job *Task
+		h := s.submit(func() { job, _ = s.o.AddTask(s.ctx, "job") })
+		s.o.config.Budget = 1000
+		s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+		s.that(job.Done(s.ctx, nil) == nil && h.Wait(s.ctx) == nil, "the run does not end")
+		err := s.o.Close(s.ctx)
+		s.that(err == nil && s.closes == 1, "closing again fails: %v", err)
+	},
+	// So has one whose budget is spent on a release that another caller is making:
+	// it goes on from there (R12, R15, R16).
+	"close with its budget spent on a release": func(s *stage) {
+		_, wait, d := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		released := s.start(func() error { return d.Release(s.ctx) })
+		s.o.config.Budget = 1000 // ns, of the bubble's clock
+		for range 2 {
+			s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+			s.that(s.closes == 0, "a teardown was attempted with a release under way")
+		}
+		s.goOn(at)
+		s.that(s.whole("the release", released) == nil, "the release fails")
+		err := s.o.Close(s.ctx)
+		s.that(err == nil && s.closes == 1, "closing again fails: %v", err)
+		s.that(d.Freed() && s.freed[d.allocation] == 1, "released %d times", s.freed[d.allocation])
+	},
+	// And on a build that is under way (R16, R25).
+	"close with its budget spent on a build": func(s *stage) {
+		s.stop("build")
+		var d *Domain
+		submitted := s.start(func() error {
+			return dropped(s.o.Submit(s.ctx, func(context.Context) error {
+				d = s.domain()
+				s.pass("build")
+				return nil
+			}))
+		})
+		s.o.config.Budget = 1000
+		for range 2 {
+			s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+			s.that(s.closes == 0, "a teardown was attempted during a build")
+		}
+		s.goOn("build")
+		s.that(s.whole("submit", submitted) == nil, "the build that was accepted fails")
+		s.that(s.o.Close(s.ctx) == nil && s.closes == 1 && d.Freed(), "closing again fails")
+	},
+	// All who wait for a run wait until its fence is over, and are told one
+	// outcome (R20).
+	"second waiter during the fence": func(s *stage) {
+		var d *Domain
+		var job *Task
+		h := s.submit(func() { d = s.domain(); job, _ = s.o.AddTask(s.ctx, "job") })
+		s.that(job.Done(s.ctx, errors.New("boom")) == nil, "the task cannot report")
+		at := fmt.Sprint("free ", d.allocation)
+		s.stop(at)
+		first := s.start(func() error { return h.Wait(s.ctx) })
+		second := s.start(func() error { return h.Wait(s.ctx) })
+		for _, w := range []func() (bool, error){first, second} {
+			ended, err := w()
+			s.that(!ended, "a waiter is told %v ahead of the fence", err)
+		}
+		s.goOn(at)
+		one, two := s.whole("the first", first), s.whole("the second", second)
+		s.that(errors.Is(one, ErrTaskFailed) && one == two && h.Wait(s.ctx) == one, "one is told %v and another %v", one, two)
+	},
 	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
 	"submit while another builds": func(s *stage) {
 		s.stop("build")
@@ -373,6 +470,26 @@ var races = map[string]func(s *stage){
 		s.that(job.Done(s.ctx, nil) == nil, "the task cannot report")
 		s.that(s.whole("the second", second) == nil && builds == 1, "the second was not built")
 	},
+	// An object that is being given back is its run's until it has been; who
+	// charges it meanwhile is told, and holds nobody up (R2).
+	"charge during a release": func(s *stage) {
+		h := s.submit(func() {
+			x, err := s.o.Charge(s.ctx, Region, 1)
+			s.that(err == nil, "charge: %v", err)
+			s.stop("object")
+			released := s.start(func() error { return x.Release(s.ctx) })
+			s.that(s.arrived["object"], "the release is not where it should be")
+			again := s.start(func() error { return dropped(s.o.Charge(s.ctx, Region, 1)) })
+			ended, err := again()
+			s.that(ended && errors.Is(err, ErrDuplicate), "charged while it is given back: %v %v", ended, err)
+			s.that(s.o.mu.TryLock(), "a wait holds the lock")
+			s.o.mu.Unlock()
+			s.goOn("object")
+			s.that(s.whole("the release", released) == nil, "the release fails")
+			s.that(dropped(s.o.Charge(s.ctx, Region, 1)) == nil, "given back, and not to be charged")
+		})
+		s.that(h.Wait(s.ctx) == nil, "the fence fails")
+	},
 	// The first error wins (R20).
 	"first error": func(s *stage) {
 		var a, b *Task
@@ -384,6 +501,63 @@ var races = map[string]func(s *stage){
 			var e *RunError
 			s.that(errors.As(s.whole("a waiter", w), &e) && e.Task == "b", "the run failed by %v", e)
 		}
+	},
+	// An endpoint's failure ends each task that is under way there, with the
+	// run that waits for it told, and nothing else (R20).
+	"endpoint fails": func(s *stage) {
+		boom := errors.New("boom")
+		near, far := s.endpoint("near"), s.endpoint("far")
+		var d *Domain
+		var early, a, b, c, loose *Task
+		h := s.submit(func() {
+			d = s.domain()
+			early, a, b, c = s.on(near, "early"), s.on(near, "a"), s.on(near, "b"), s.on(far, "c")
+			loose, _ = s.o.AddTask(s.ctx, "loose")
+		})
+		s.that(early.Done(s.ctx, nil) == nil, "a task cannot report")
+		w1 := s.start(func() error { return h.Wait(s.ctx) })
+		w2 := s.start(func() error { return h.Wait(s.ctx) })
+		s.that(s.o.recycling.take(s.ctx, 0) == nil, "somebody makes places free") // nobody does from here on
+		s.that(near.Fail(s.ctx, boom) == nil && near.Fail(s.ctx, errors.New("another")) == nil, "the failure is not taken")
+		_, pending := h.Tasks()
+		s.that(pending == 2, "%d tasks are pending, those elsewhere are 2", pending)
+		for _, t := range []*Task{early, a, b} {
+			s.that(errors.Is(t.Done(s.ctx, nil), ErrTaskOver), "task %s is told nothing", t.name)
+		}
+		ended, _ := w1()
+		s.that(!ended && !d.Freed(), "the run ended with tasks under way elsewhere")
+		s.that(c.Done(s.ctx, errors.New("of c")) == nil && loose.Done(s.ctx, nil) == nil, "a task elsewhere cannot report")
+		for _, w := range []func() (bool, error){w1, w2} {
+			var e *RunError
+			err := s.whole("a waiter", w)
+			s.that(errors.As(err, &e) && e.Task == "a" && e.Endpoint == "near" && e.Cause == boom, "the run failed by %v", err)
+			s.that(errors.Is(err, ErrEndpointFailed) && errors.Is(err, ErrTaskFailed), "the run failed by %v", err)
+		}
+		s.that(d.Freed(), "the failed run owns what it owned")
+		h = s.submit(func() {
+			s.that(errors.Is(dropped(near.AddTask(s.ctx, "t")), ErrEndpointFailed), "a task is given to an endpoint that failed")
+			s.that(s.on(far, "c").Done(s.ctx, nil) == nil, "an endpoint failed that did not")
+		})
+		s.that(h.Wait(s.ctx) == nil, "a failure reached a run that it is not of")
+		s.o.recycling.give()
+		s.o.recycle()
+		s.that(s.endpoint("new").ref.Slot == near.ref.Slot, "the place is not used again")
+		s.that(near.Fail(s.ctx, boom) == nil, "it is known")
+		s.submit(func() {
+			s.that(errors.Is(dropped(near.AddTask(s.ctx, "t")), ErrEndpointFailed), "an old handle names another's endpoint")
+		})
+	},
+	// A close that waits for a run ends when the run's endpoint has failed, since
+	// nothing else would end it (R16, R20).
+	"endpoint fails during close": func(s *stage) {
+		at := s.endpoint("worker")
+		h := s.submit(func() { s.domain(); s.on(at, "t") })
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		ended, _ := closed()
+		s.that(!ended && s.closes == 0, "closed ahead of an accepted run")
+		s.that(at.Fail(s.ctx, errors.New("boom")) == nil, "the failure is not taken")
+		s.that(s.whole("close", closed) == nil && s.closes == 1, "close fails")
+		s.that(errors.Is(h.Wait(s.ctx), ErrEndpointFailed), "the run is told otherwise")
 	},
 	// A task's end is no end of the run while others are pending (R2).
 	"fence with a task pending": func(s *stage) {
@@ -523,6 +697,9 @@ var mutations = map[string]struct {
 	"a failure is not told again": {"a failed release is told again", func(d []*machine.Definition) {
 		rowOf(d, "domain", "release-failed").Then = []machine.Target{{}}
 	}},
+	"a failed release is gone": {"a failed late release stays visible", func(d []*machine.Definition) {
+		rowOf(d, "domain", "execute").Then[1].To = "freed"
+	}},
 	"close looks at no residue": {"a failed release is told again", func(d []*machine.Definition) {
 		viewOf(d, "ending", "residue").Expr = `any(domain, state == "unused" && state == "failed")`
 	}},
@@ -550,11 +727,36 @@ var mutations = map[string]struct {
 	"a spent budget goes on to the teardown": {"close with its budget spent", func(d []*machine.Definition) {
 		viewOf(d, "ending", "prior").Expr = `first(resources, state == "running" && pending == 0)`
 	}},
+	"a place is made free that a close has still to come by": {"close with its budget spent on a release", func(d []*machine.Definition) {
+		rowOf(d, "domain", "forget-owned").Guard = "view.owned"
+	}},
+	"a run is forgotten that a close has still to come by": {"close with its budget spent on a run that ends", func(d []*machine.Definition) {
+		rowOf(d, "resources", "forget-drained").Guard = "view.drained && failed"
+	}},
 	"a run is built ahead of the one before": {"submit while another builds", func(d []*machine.Definition) {
 		viewOf(d, "building", "prior").Expr = `any(resources, state == "building")`
 	}},
+	"charging waits for a release": {"charge during a release", func(d []*machine.Definition) {
+		m := definitionOf(d, "resource")
+		m.Rows = slices.DeleteFunc(m.Rows, func(r machine.Row) bool { return r.ID == "charge-releasing" })
+	}},
 	"the last error wins": {"first error", func(d []*machine.Definition) {
 		rowOf(d, "resources", "task-failed").Guard = "arg.failed"
+	}},
+	"an endpoint's failure is told to nobody": {"endpoint fails during close", func(d []*machine.Definition) {
+		rowOf(d, "endpoint", "tell").Guard = "view.under_way != none && code == 4711"
+	}},
+	"an endpoint's failure is told to one task": {"endpoint fails", func(d []*machine.Definition) {
+		rowOf(d, "endpoint", "tell").Then[0].To, rowOf(d, "endpoint", "tell").Then[0].Emit = "failed", nil
+	}},
+	"an endpoint's failure is told to tasks elsewhere": {"endpoint fails", func(d []*machine.Definition) {
+		viewOf(d, "endpoint", "under_way").Expr = `first(task, state == "pending")`
+	}},
+	"a task's run is not told that it was lost": {"endpoint fails", func(d []*machine.Definition) {
+		rowOf(d, "task", "lost").Then[0].With = []string{"owner.task_over(self, false, 0)"}
+	}},
+	"an endpoint that failed takes tasks": {"endpoint fails", func(d []*machine.Definition) {
+		*rowOf(d, "endpoint", "assign-failed") = machine.Row{ID: "assign-failed", From: "failing|failed", Event: "assign", Then: []machine.Target{{}}}
 	}},
 	"a fence does not look at its tasks": {"fence with a task pending", func(d []*machine.Definition) {
 		rowOf(d, "resources", "fence-pending").Guard = "pending == 4096"

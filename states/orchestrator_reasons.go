@@ -27,6 +27,8 @@ const (
 	ErrTaskFailed machine.Reason = "a task of the run failed"
 	// ErrTaskOver: the task reported its end already.
 	ErrTaskOver machine.Reason = "the task is over"
+	// ErrEndpointFailed: the endpoint failed, and carries out nothing more (R20).
+	ErrEndpointFailed machine.Reason = "the endpoint failed"
 	// ErrRunWait: a bounded wait for a run expired, and may be made again.
 	ErrRunWait machine.Reason = "the wait for the run expired"
 	// ErrDuplicate: the object is charged to a run already (R2).
@@ -37,6 +39,9 @@ const (
 	ErrResourceRelease machine.Reason = "the object could not be released"
 	// ErrGone: it was given back, and its place is being made free.
 	ErrGone machine.Reason = "given back and gone"
+	// ErrOwned: it was given back or is over, but its run, or a close, has still
+	// to come by; its place is not made free yet.
+	ErrOwned machine.Reason = "its run or a close has still to come by"
 	// ErrDomainRanks: a domain of no ranks.
 	ErrDomainRanks machine.Reason = "a domain has ranks"
 	// ErrLevel: communication domains need level 3 (R3).

@@ -17,7 +17,12 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 	ErrNotInitialised: func(o *orch) error {
 		w, err := OrchestratorRules().NewWorld(machine.Config{Pools: OrchestratorConfig{}.Pools()})
 		require.NoError(o, err)
-		return w.RefusalError(w.Issue(one(o.at.building), o.at.start))
+		issue := func(ref machine.Ref, event machine.EventID, args ...uint64) error {
+			return w.RefusalError(w.Issue(ref, event, args...))
+		}
+		require.ErrorIs(o, issue(one(o.at.orchestrator), o.at.check), ErrNotInitialised)
+		require.ErrorIs(o, issue(w.Ref(o.at.domain.ID(), 0), o.at.allocate, 2), ErrNotInitialised)
+		return issue(one(o.at.building), o.at.start)
 	},
 	ErrOrchestratorClosed: func(o *orch) error {
 		require.NoError(o, o.Close(ctx))
@@ -31,6 +36,7 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 			}
 			o.mu.Unlock()
 			require.ErrorIs(o, o.fire("orchestrator", "build", h.ref.Pack()), ErrBuilding)
+			require.ErrorIs(o, dropped(o.d.Fire(ctx, h.ref, o.at.await)), ErrBuilding)
 			require.ErrorIs(o, dropped(o.d.Fire(ctx, h.ref, o.at.fence)), ErrBuilding)
 			err = h.Wait(ctx)
 		})
@@ -66,6 +72,18 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 	ErrTaskFailed: func(o *orch) error {
 		h := o.submit(func() { require.NoError(o, o.task("t").Done(ctx, errors.New("boom"))) })
 		return h.Wait(ctx)
+	},
+	ErrEndpointFailed: func(o *orch) (err error) {
+		e, err := o.OpenEndpoint(ctx, "worker")
+		require.NoError(o, err)
+		require.NoError(o, o.recycling.take(ctx, 0), "nobody makes places free")
+		require.NoError(o, e.Fail(ctx, errors.New("boom")))
+		o.submit(func() { require.ErrorIs(o, dropped(e.AddTask(ctx, "t")), ErrEndpointFailed) })
+		o.recycling.give()
+		o.recycle()
+		o.submit(func() { err = dropped(e.AddTask(ctx, "t")) }) // its place is another's now
+		require.NoError(o, e.Fail(ctx, errors.New("again")), "it is known")
+		return err
 	},
 	ErrTaskOver: func(o *orch) (err error) {
 		o.submit(func() {
@@ -103,11 +121,40 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		require.NoError(o, dropped(o.d.Fire(ctx, h.ref, o.at.fence)))
 		require.NoError(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("forget"))))
 		require.NoError(o, dropped(o.d.Fire(ctx, r.ref, o.at.resource.MustEvent("forget"))))
+		e, err := o.OpenEndpoint(ctx, "worker")
+		require.NoError(o, err)
+		require.NoError(o, o.recycling.take(ctx, 0))
+		require.NoError(o, e.Fail(ctx, nil))
+		require.NoError(o, dropped(o.d.Fire(ctx, e.ref, o.at.endpoint.MustEvent("forget"))))
+		require.NoError(o, e.Fail(ctx, nil))
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, e.ref, o.at.fail, 0)), ErrGone)
+		o.recycling.give()
 		require.NoError(o, d.Release(ctx), "a handle takes it for done")
 		require.NoError(o, r.Release(ctx))
 		require.True(o, d.Freed())
 		require.ErrorIs(o, dropped(o.d.Fire(ctx, d.ref, o.at.releaseDomain)), ErrGone)
 		return dropped(o.d.Fire(ctx, r.ref, o.at.releaseResource))
+	},
+	ErrOwned: func(o *orch) error {
+		// What was given back early is in the middle of the run's list.
+		var first, early, last *Resource
+		var d *Domain
+		var job *Task
+		h := o.submit(func() {
+			first, _ = o.Charge(ctx, Region, 1)
+			early, _ = o.Charge(ctx, Region, 2)
+			last, _ = o.Charge(ctx, Region, 3)
+			d, job = o.domain(), o.task("t")
+		})
+		require.NoError(o, early.Release(ctx))
+		require.NoError(o, job.Done(ctx, nil))
+		require.NoError(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("free"))))
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, d.ref, o.at.domain.MustEvent("forget"))), ErrOwned)
+		require.ErrorIs(o, dropped(o.d.Fire(ctx, job.ref, o.at.task.MustEvent("forget"))), ErrOwned)
+		err := dropped(o.d.Fire(ctx, early.ref, o.at.resource.MustEvent("forget")))
+		require.NoError(o, h.Wait(ctx))
+		require.Equal(o, []object{early.obj, last.obj, first.obj}, o.h.released)
+		return err
 	},
 	ErrDomainRanks: func(o *orch) error { return dropped(o.AllocateDomain(ctx, -1)) },
 	ErrLevel: func(o *orch) error {

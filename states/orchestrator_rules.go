@@ -9,7 +9,7 @@ import (
 // OrchestratorDefinitions returns the lifecycles of an orchestrator, the layer
 // above a lane, freshly made. They share no world with [Definitions].
 func OrchestratorDefinitions() []*machine.Definition {
-	return []*machine.Definition{orchestrator(), building(), resources(), resource(), domain(), freeLock(), task(), ending()}
+	return []*machine.Definition{orchestrator(), building(), resources(), resource(), domain(), freeLock(), endpoint(), task(), ending()}
 }
 
 var compiledOrchestrator = sync.OnceValues(func() (*machine.Rules, error) { return machine.Compile(OrchestratorDefinitions()...) })
@@ -58,7 +58,7 @@ func orchestrator() *machine.Definition {
 			{ID: "check", From: "open", Event: "check", Then: []machine.Target{{}}},
 			{ID: "check-new", From: "new", Event: "check", Refuse: ErrNotInitialised},
 			{ID: "check-over", From: over, Event: "check", Refuse: ErrOrchestratorClosed, Source: "R25"},
-			{ID: "build", From: "open", Event: "build", Guard: "building == none", Source: "R4", Then: []machine.Target{{Do: "building = arg.run; objects = none"}}},
+			{ID: "build", From: "open", Event: "build", Guard: "building == none", Source: "R4", Then: []machine.Target{{Do: "building = arg.run"}}},
 			{ID: "build-second", From: "open", Event: "build", Guard: "else", Refuse: ErrBuilding, Source: "R4"},
 			{ID: "built", From: "open|closing", Event: "built", Source: "R4", Then: []machine.Target{{Do: "building = none; objects = none"}}},
 			{ID: "charge", From: "open|closing", Event: "charge", Source: "R1", Then: []machine.Target{{Do: "objects = arg.object"}}},
@@ -127,15 +127,13 @@ func ending() *machine.Definition {
 		Facts: []machine.Fact{
 			{Name: "run", Type: "ref resources"},
 			{Name: "domain", Type: "ref domain"},
-			{Name: "object", Type: "ref resource"},
 			{Name: "attempted", Type: "bool", Doc: "A teardown was attempted."},
 		},
 		Views: []machine.View{
 			{Name: "building", Expr: "orchestrator.building != none"},
 			{Name: "prior", Expr: `first(resources, state != "free" && state != "retired" && state != "gone")`},
-			{Name: "over", Expr: `run.state == "retired" || run.state == "gone" || run.state == "free"`},
-			{Name: "domain", Expr: `first(domain, state == "live" || state == "queued" || state == "freeing" || state == "allocating")`},
-			{Name: "object", Expr: `first(resource, state == "charged")`},
+			{Name: "over", Expr: `run.state == "retired"`},
+			{Name: "domain", Expr: `first(domain, state == "live" || state == "freeing" || state == "allocating")`},
 			{Name: "residue", Expr: `any(domain, state == "failed")`, Doc: "A domain that could not be released."},
 			{Name: "stuck", Expr: `any(resource, state == "stuck")`, Doc: "Another object that could not be."},
 		},
@@ -162,12 +160,8 @@ func ending() *machine.Definition {
 			},
 			{
 				ID: "sweep-domain", From: "sweeping", Event: "sweep", Guard: "view.domain != none", Source: "R2, R10, R15",
-				Doc:  "It waits for a release that another caller is making, and goes on whatever that brings.",
+				Doc:  "A domain may outlive its run, if its allocation took longer; the other groups cannot, since every run has been fenced. It waits for a release that another caller is making, and goes on whatever that brings.",
 				Then: []machine.Target{{Do: "domain = view.domain", Emit: []string{"domain.free()", "self.sweep()"}}},
-			},
-			{
-				ID: "sweep-object", From: "sweeping", Event: "sweep", Guard: "view.object != none", Source: "R2",
-				Then: []machine.Target{{Do: "object = view.object", Emit: []string{"object.release()", "self.sweep()"}}},
 			},
 			{ID: "swept", From: "sweeping", Event: "sweep", Guard: "else", Source: "R15", Then: []machine.Target{{To: "tearing", Emit: []string{"self.teardown()"}}}},
 			{

@@ -28,15 +28,21 @@ type RunHandle struct {
 type RunError struct {
 	// Task is the name of the task that failed; "" for the build.
 	Task string
-	// Cause is what it reported.
+	// Endpoint is the name of the endpoint whose failure ended the task; "" if
+	// the task failed by itself.
+	Endpoint string
+	// Cause is what was reported.
 	Cause error
 	rules error
 }
 
 // Error says what failed and why.
 func (e *RunError) Error() string {
-	if e.Task == "" {
+	switch {
+	case e.Task == "":
 		return fmt.Sprintf("%v: %v", ErrBuildFailed, e.Cause)
+	case e.Endpoint != "":
+		return fmt.Sprintf("task %s failed with its endpoint %s: %v", e.Task, e.Endpoint, e.Cause)
 	}
 	return fmt.Sprintf("task %s failed: %v", e.Task, e.Cause)
 }
@@ -99,7 +105,7 @@ func (o *Orchestrator) ended(h *RunHandle, err error) error {
 		o.mu.Lock()
 		t := o.tasks[machine.UnpackRef(v)]
 		o.mu.Unlock()
-		err = &RunError{Task: t.name, Cause: t.cause(), rules: err}
+		err = t.failure(err)
 	case errors.Is(err, ErrBuildFailed):
 		err = &RunError{Cause: h.build, rules: err}
 	}
@@ -111,8 +117,8 @@ func (o *Orchestrator) ended(h *RunHandle, err error) error {
 }
 
 // recycle makes the places free of all that is over and that nobody walks over
-// any more: runs whose handles keep the outcome, their objects and tasks, and
-// domains that are freed and whose run has retired.
+// any more: runs whose handles keep the outcome, their objects and tasks,
+// domains that are freed and whose run has retired, and endpoints that failed.
 func (o *Orchestrator) recycle() {
 	for o.stale.Store(true); o.stale.Load(); {
 		select {
@@ -136,7 +142,7 @@ func (o *Orchestrator) recycleNow() {
 		}
 	}
 	o.mu.Unlock()
-	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task} {
+	for _, m := range []*machine.Machine{o.at.resource, o.at.domain, o.at.task, o.at.endpoint} {
 		forget := m.MustEvent("forget")
 		for _, x := range o.leftBy(m, runs) {
 			if o.forget(x.ref, forget) {
@@ -160,27 +166,29 @@ type occupant struct {
 	obj object
 }
 
-// leftBy lists the instances of a machine that are over and whose run is one of
-// these, or gone. What is not over, such as residue or a release under way,
+// leftBy lists the instances of a machine that are over and whose run, if they
+// are of one, is one of these, or gone. What is not over, such as residue or a release under way,
 // stays where close finds it.
 func (o *Orchestrator) leftBy(m *machine.Machine, runs []machine.Ref) (left []occupant) {
 	if o.unused(m) {
 		return nil
 	}
-	owner := m.MustFact("owner")
+	owner, owned := m.Fact("owner")
 	group, _ := o.at.resource.Fact("group")
 	key, _ := o.at.resource.Fact("key")
-	over, _ := m.State(map[*machine.Machine]string{o.at.resource: "released", o.at.domain: "freed", o.at.task: "over"}[m])
+	over, _ := m.State(map[*machine.Machine]string{o.at.resource: "released", o.at.domain: "freed", o.at.task: "over", o.at.endpoint: "failed"}[m])
 	o.d.View(func(w *machine.World) {
 		for s := range w.Capacity(m.ID()) {
 			x := occupant{ref: w.Ref(m.ID(), s)}
 			if st, flying, _ := w.State(x.ref); st != over || flying {
 				continue
 			}
-			v, _ := w.Fact(x.ref, owner)
-			run := machine.UnpackRef(v)
-			if _, _, current := w.State(run); current && !slices.Contains(runs, run) {
-				continue
+			if owned {
+				v, _ := w.Fact(x.ref, owner)
+				run := machine.UnpackRef(v)
+				if _, _, current := w.State(run); current && !slices.Contains(runs, run) {
+					continue
+				}
 			}
 			if m == o.at.resource {
 				g, _ := w.Fact(x.ref, group)
@@ -242,74 +250,4 @@ func (o *Orchestrator) vacate(ref machine.Ref) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.free[ref.Machine] = append(o.free[ref.Machine], ref)
-}
-
-// Task is a piece of a run's work.
-type Task struct {
-	o    *Orchestrator
-	ref  machine.Ref
-	name string
-	work Pending
-
-	mu  sync.Mutex
-	err error
-}
-
-// AddTask gives the run that is being built a task, which reports its end with
-// Done. The name is for messages. Errors: [ErrNotBuilding]; [ErrPlaces].
-func (o *Orchestrator) AddTask(ctx context.Context, name string) (*Task, error) {
-	return o.addTask(ctx, name, nil)
-}
-
-// Attach gives the run that is being built a task that does not report: who
-// waits for the run waits for the work, and finalizes it. Errors: as AddTask.
-func (o *Orchestrator) Attach(ctx context.Context, name string, w Pending) (*Task, error) {
-	return o.addTask(ctx, name, w)
-}
-
-func (o *Orchestrator) addTask(ctx context.Context, name string, w Pending) (*Task, error) {
-	ref, err := o.place(o.at.task)
-	if err != nil {
-		return nil, err
-	}
-	t := &Task{o: o, ref: ref, name: name, work: w}
-	o.mu.Lock()
-	o.tasks[ref] = t
-	o.mu.Unlock()
-	if _, err := o.d.Fire(ctx, ref, o.at.add, machine.BoolWord(w != nil)); err != nil {
-		o.mu.Lock()
-		delete(o.tasks, ref)
-		o.mu.Unlock()
-		o.vacate(ref)
-		return nil, err
-	}
-	return t, nil
-}
-
-// Done reports the task's end to the run that it is of, with its error if it
-// failed. Errors: [ErrTaskOver].
-func (t *Task) Done(ctx context.Context, err error) error {
-	if err != nil {
-		t.failed(err)
-	}
-	_, ferr := t.o.d.Fire(ctx, t.ref, t.o.at.done, machine.BoolWord(err != nil), machine.CodeWord(codesOf(err).Code))
-	if errors.Is(ferr, machine.ErrStale) {
-		return fmt.Errorf("%w: %w", ErrTaskOver, ferr)
-	}
-	return ferr
-}
-
-// failed keeps the first error.
-func (t *Task) failed(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.err == nil {
-		t.err = err
-	}
-}
-
-func (t *Task) cause() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
 }

@@ -184,6 +184,10 @@ func TestFailedBuild(t *testing.T) {
 	require.ErrorIs(t, h.Wait(ctx), boom)
 	require.True(t, d.Freed())
 
+	h, err = o.Submit(ctx, func(context.Context) error { return boom })
+	require.ErrorIs(t, err, ErrBuildFailed)
+	require.ErrorIs(t, h.Wait(ctx), ErrBuildFailed, "though it made nothing")
+
 	h, err = o.Submit(ctx, func(context.Context) error { d = o.domain(); panic("at the graph") })
 	require.ErrorIs(t, err, ErrBuildFailed)
 	require.ErrorContains(t, err, "at the graph")
@@ -212,4 +216,78 @@ func TestChargedAgain(t *testing.T) {
 	o.recycling.give()
 	require.NoError(t, o.Close(ctx))
 	require.Len(t, o.h.released, 2)
+}
+
+// While the fence of a run is under way, in whatever state, no place of what it
+// owned is made free: what was given back early, a domain that was freed, a task
+// that is over.
+func TestPlacesAreKept(t *testing.T) {
+	rules := OrchestratorRules()
+	w, err := rules.NewWorld(machine.Config{Pools: OrchestratorConfig{}.Pools()})
+	require.NoError(t, err)
+	var at orchestratorDirectory
+	require.NoError(t, at.look(rules))
+	issue := func(ref machine.Ref, event machine.EventID, args ...uint64) {
+		t.Helper()
+		s := w.Issue(ref, event, args...)
+		require.NoError(t, w.RefusalError(s))
+	}
+	settle := func(ref machine.Ref) { require.Equal(t, machine.Accepted, w.Settle(ref, machine.Result{}).Status) }
+	next := func(root machine.Ref) { require.NotEqual(t, machine.StepRefused, w.Next(root).Status) }
+	ref := func(m *machine.Machine, slot int) machine.Ref { return w.Ref(m.ID(), slot) }
+	building, run := one(at.building), ref(at.resources, 0)
+	object, early, freed, late, job := ref(at.resource, 0), ref(at.resource, 1), ref(at.domain, 0), ref(at.domain, 1), ref(at.task, 0)
+
+	issue(one(at.orchestrator), at.init, 3)
+	issue(building, at.start)
+	issue(object, at.charge, uint64(Region), 1)
+	issue(early, at.charge, uint64(Region), 2)
+	issue(early, at.releaseResource)
+	settle(early)
+	for _, d := range []machine.Ref{freed, late} {
+		issue(d, at.allocate, 2)
+		next(d)
+	}
+	settle(freed)
+	issue(freed, at.domain.MustEvent("free"))
+	next(freed)
+	settle(freed)
+	issue(job, at.add, 0)
+	issue(job, at.done, 0, 0)
+
+	seen := map[string]bool{}
+	look := func() {
+		state := w.StateName(run)
+		seen[state] = true
+		for _, x := range []struct {
+			ref machine.Ref
+			m   *machine.Machine
+		}{{early, at.resource}, {freed, at.domain}, {job, at.task}} {
+			c := w.Clone()
+			err := c.RefusalError(c.Issue(x.ref, x.m.MustEvent("forget")))
+			if state == "retired" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, ErrOwned, "%s, its run is %s", x.m.Name(), state)
+			}
+		}
+	}
+	look()
+	settle(building)
+	look()
+	issue(run, at.fence)
+	for look(); w.HasNext(run); look() {
+		next(run)
+		if _, flying, _ := w.State(object); flying {
+			settle(late) // after the sweep, so that its release is a straggler
+			issue(late, at.releaseDomain)
+			settle(object)
+		}
+		if w.StateName(late) == "freeing▸execute" {
+			settle(late)
+		}
+	}
+	require.Equal(t, map[string]bool{
+		"building": true, "running": true, "flushing": true, "sweeping": true, "releasing": true, "retiring": true, "retired": true,
+	}, seen)
 }

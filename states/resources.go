@@ -56,6 +56,7 @@ func resources() *machine.Definition {
 			{Name: "before", Expr: "at.prev"},
 			{Name: "object_before", Expr: "next.prev"},
 			{Name: "straggler", Expr: `first(domain, state == "queued" && owner == self)`},
+			{Name: "drained", Expr: `ending.state == "draining"`, Doc: "A close goes over the runs. It may be one that was left half-way."},
 		},
 		Events: []machine.Event{
 			{Name: "open", Doc: "A graph is begun."},
@@ -78,7 +79,7 @@ func resources() *machine.Definition {
 			{ID: "open", From: "free", Event: "open", Source: "R1", Then: []machine.Target{{To: "building"}}},
 			{ID: "task-added", From: "building", Event: "task_added", Source: "R20", Then: []machine.Target{{Do: "tasks++; pending++"}}},
 			{ID: "domain-added", From: "building|running", Event: "domain_added", Source: "R1, R5", Then: []machine.Target{{Do: "domains = arg.domain"}}},
-			{ID: "unbuilt", From: "building", Event: "built", Guard: "arg.failed && !failed", Source: "R20", Then: []machine.Target{{To: "running", Do: "failed = true; objects = arg.objects"}}},
+			{ID: "unbuilt", From: "building", Event: "built", Guard: "arg.failed", Source: "R20", Then: []machine.Target{{To: "running", Do: "failed = true; objects = arg.objects"}}},
 			{ID: "built", From: "building", Event: "built", Guard: "else", Source: "R4", Then: []machine.Target{{To: "running", Do: "objects = arg.objects"}}},
 			{
 				ID: "task-failed", From: "building|running", Event: "task_over", Guard: "arg.failed && !failed", Source: "R20", Doc: "The first error wins.",
@@ -105,7 +106,7 @@ func resources() *machine.Definition {
 			{ID: "fence-none", From: "free", Event: "fence", Refuse: ErrNoRun},
 			{ID: "fence-pending", From: "running", Event: "fence", Guard: "pending != 0", Refuse: ErrTasksPending, Source: "R2"},
 			{
-				ID: "fence-bare", From: "running", Event: "fence", Guard: "objects == none && domains == none && queued == 0", Source: "R2",
+				ID: "fence-bare", From: "running", Event: "fence", Guard: "objects == none && domains == none", Source: "R2",
 				Doc: "It owns nothing.", Then: outcome("retired"),
 			},
 			{
@@ -116,7 +117,7 @@ func resources() *machine.Definition {
 			{ID: "fence-again", From: "retired", Event: "fence", Source: "R20", Doc: "All who wait are told one outcome.", Then: outcome("")},
 
 			{
-				ID: "flush-queued", From: "flushing", Event: "flush", Guard: "at != none && view.at_queued", Source: "R7, R11",
+				ID: "flush-queued", From: "flushing", Event: "flush", Guard: "view.at_queued", Source: "R7, R11",
 				Then: []machine.Target{{Do: "domain = at; at = view.before", Emit: []string{"domain.free()", "self.flush()"}}},
 			},
 			{ID: "flush-skip", From: "flushing", Event: "flush", Guard: "at != none", Then: []machine.Target{{Do: "at = view.before", Emit: []string{"self.flush()"}}}},
@@ -135,20 +136,26 @@ func resources() *machine.Definition {
 				Then: []machine.Target{{Do: "object = next; next = view.object_before", Emit: []string{"object.release()", "self.release()"}}},
 			},
 			{
-				ID: "retire-stragglers", From: "releasing", Event: "release", Guard: "queued != 0", Source: "R9",
+				ID: "retire-stragglers", From: "releasing", Event: "release", Guard: "view.straggler != none", Source: "R9",
 				Doc:  "With this step no release can be put off any more, so those that are put off are claimed by it.",
 				Then: []machine.Target{{To: "retiring", Emit: []string{"self.straggle()"}}},
 			},
 			{ID: "retire", From: "releasing", Event: "release", Guard: "else", Source: "R9", Then: outcome("retired")},
 			{
-				ID: "straggle", From: "retiring", Event: "straggle", Guard: "queued != 0 && view.straggler != none", Source: "R9, R18",
+				ID: "straggle", From: "retiring", Event: "straggle", Guard: "view.straggler != none", Source: "R9, R18",
 				Then: []machine.Target{{Do: "domain = view.straggler", Emit: []string{"domain.free()", "self.straggle()"}}},
 			},
 			{ID: "straggled", From: "retiring", Event: "straggle", Guard: "else", Source: "R9", Then: outcome("retired")},
-			{ID: "forget", From: "retired", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-drained", From: "retired", Event: "forget", Guard: "view.drained", Refuse: ErrOwned, Source: "R16"},
+			{ID: "forget", From: "retired", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }
+
+// owned says of an object, a domain or a task that its run has not retired.
+// Until then its place is not made free: the run's walks go from one to the
+// next, and its outcome names a task.
+const owned = `(owner.state == "building" || owner.state == "running" || owner.state == "flushing" || owner.state == "sweeping" || owner.state == "releasing" || owner.state == "retiring")`
 
 // resource is one object of three of the groups. What a run owns is a list
 // through these, so a sweep that has begun is not changed by what comes after.
@@ -176,6 +183,7 @@ func resource() *machine.Definition {
 		Views: []machine.View{
 			{Name: "building", Expr: "orchestrator.building"},
 			{Name: "head", Expr: "orchestrator.objects"},
+			{Name: "owned", Expr: owned, Doc: "Its run still goes over what it owns, one after the other."},
 		},
 		Events: []machine.Event{
 			{Name: "charge", Args: []machine.Fact{{Name: "group", Type: "enum slot_reference|region|host_buffer"}, {Name: "key", Type: "id object"}}},
@@ -192,6 +200,7 @@ func resource() *machine.Definition {
 					With: []string{"orchestrator.charge(self)"},
 				}},
 			},
+			{ID: "charge-releasing", From: "charged▸release", Event: "charge", Refuse: ErrDuplicate, Source: "R2", Doc: "It is the run's until it has been given back. Nobody waits for that."},
 			{ID: "charge-twice", From: "charged|released|stuck|gone", Event: "charge", Refuse: ErrDuplicate, Source: "R2"},
 			{
 				ID: "release", From: "charged", Event: "release", Command: "ReleaseResource(group, key)", Source: "R2",
@@ -200,7 +209,8 @@ func resource() *machine.Definition {
 			{ID: "release-again", From: "released", Event: "release", Source: "R10", Then: []machine.Target{{}}},
 			{ID: "release-gone", From: "gone", Event: "release", Refuse: ErrGone, Source: "R17"},
 			{ID: "release-stuck", From: "stuck", Event: "release", Source: "R14", Then: []machine.Target{{Error: ErrResourceRelease, Code: "code"}}},
-			{ID: "forget", From: "released", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-owned", From: "released", Event: "forget", Guard: "view.owned", Refuse: ErrOwned, Source: "R2"},
+			{ID: "forget", From: "released", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }
@@ -224,10 +234,17 @@ func task() *machine.Definition {
 		Facts: []machine.Fact{
 			{Name: "owner", Type: "ref resources", Doc: "The run that it is of: its failure reaches that one."},
 			{Name: "pulled", Type: "bool", Doc: "It does not report by itself: who waits for the run waits for it."},
+			{Name: "endpoint", Type: "ref endpoint", Doc: "Where it is carried out, if its run has to be told when that fails."},
+			{Name: "lost", Type: "bool", Doc: "It was ended by its endpoint's failure."},
 		},
-		Views: []machine.View{{Name: "building", Expr: "orchestrator.building"}},
+		Views: []machine.View{
+			{Name: "building", Expr: "orchestrator.building"},
+			{Name: "owned", Expr: owned, Doc: "Its run may still fail by it."},
+		},
 		Events: []machine.Event{
 			{Name: "add", Args: []machine.Fact{{Name: "pulled", Type: "bool"}}},
+			{Name: "add_on", Doc: "Add one that is carried out at an endpoint.", Args: []machine.Fact{{Name: "endpoint", Type: "ref endpoint"}}},
+			{Name: "lost", Doc: "Its endpoint failed.", Args: []machine.Fact{{Name: "code", Type: "code"}}},
 			{Name: "done", Doc: "It reports its end.", Args: []machine.Fact{{Name: "failed", Type: "bool"}, {Name: "code", Type: "code"}}},
 			{Name: "await"},
 			{Name: "forget"},
@@ -235,6 +252,12 @@ func task() *machine.Definition {
 		Rows: []machine.Row{
 			{ID: "add-outside", From: "unused", Event: "add", Guard: "view.building == none", Refuse: ErrNotBuilding, Source: "R3"},
 			{ID: "add", From: "unused", Event: "add", Guard: "else", Source: "R20", Then: []machine.Target{{To: "pending", Do: "owner = view.building; pulled = arg.pulled", With: []string{"owner.task_added()"}}}},
+			{ID: "add-on-outside", From: "unused", Event: "add_on", Guard: "view.building == none", Refuse: ErrNotBuilding, Source: "R3"},
+			{
+				ID: "add-on", From: "unused", Event: "add_on", Guard: "else", Source: "R20",
+				Then: []machine.Target{{To: "pending", Do: "owner = view.building; endpoint = arg.endpoint", With: []string{"endpoint.assign()", "owner.task_added()"}}},
+			},
+			{ID: "lost", From: "pending", Event: "lost", Source: "R20", Then: []machine.Target{{To: "over", Do: "lost = true", With: []string{"owner.task_over(self, true, arg.code)"}}}},
 			{ID: "done", From: "pending", Event: "done", Source: "R20", Then: []machine.Target{{To: "over", With: []string{"owner.task_over(self, arg.failed, arg.code)"}}}},
 			{ID: "done-again", From: "over|gone", Event: "done", Refuse: ErrTaskOver},
 			{
@@ -246,7 +269,8 @@ func task() *machine.Definition {
 				},
 			},
 			{ID: "await-over", From: "over", Event: "await", Then: []machine.Target{{Emit: []string{"owner.await()"}}}},
-			{ID: "forget", From: "over", Event: "forget", Then: []machine.Target{{To: "gone"}}},
+			{ID: "forget-owned", From: "over", Event: "forget", Guard: "view.owned", Refuse: ErrOwned, Source: "R20"},
+			{ID: "forget", From: "over", Event: "forget", Guard: "else", Then: []machine.Target{{To: "gone"}}},
 		},
 	}
 }

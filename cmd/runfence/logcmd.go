@@ -63,7 +63,11 @@ atomic step above, and > an event that an earlier step of the operation sent.
 			if a.out.broken() {
 				return nil // whoever reads has had enough; the end is not known
 			}
-			return a.judge(l.ending(ended), allow)
+			judged := a.judge(l.ending(ended), allow)
+			if unknown := chosen.known(l); unknown != nil {
+				return unknown // a log that is incomplete is told of already
+			}
+			return judged
 		},
 	}
 	chosen.flags(a, cmd)
@@ -85,7 +89,7 @@ func (a *app) cat(l *logFile, chosen *selection, long bool) error {
 			continue
 		}
 		world := ""
-		if l.worlds > 1 {
+		if len(l.worlds) > 1 {
 			world = fmt.Sprintf("%2d ", e.World)
 		}
 		note := func(seq uint64, text string) {

@@ -66,8 +66,8 @@ func near(path string, err error) error {
 type logFile struct {
 	*translog.Reader
 	*input
-	worlds int    // opened so far
-	lost   uint64 // records that gaps stand for
+	worlds []string // the names of those opened so far, by number
+	lost   uint64   // records that gaps stand for
 }
 
 func (a *app) openLog(path string) (*logFile, error) {
@@ -93,7 +93,7 @@ func (l *logFile) next(e *translog.Entry) error {
 	}
 	switch e.Kind {
 	case translog.WorldEntry:
-		l.worlds++
+		l.worlds = append(l.worlds, e.Opened.Name)
 	case translog.GapEntry:
 		l.lost += e.Gap.Count
 	}

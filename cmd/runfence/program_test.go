@@ -240,6 +240,13 @@ func TestProcess(t *testing.T) {
 	c.Stdout, c.Stderr = full, &complaint
 	require.Equal(t, 2, code(c.Run()))
 	require.Contains(t, complaint.String(), "cannot write the output: ")
+
+	// A finding stays one, though nobody can read what it is.
+	complaint.Reset()
+	c = program("doctor", "--acl-lib", "/nonexistent.so")
+	c.Stdout, c.Stderr = full, &complaint
+	require.Equal(t, 1, code(c.Run()))
+	require.Contains(t, complaint.String(), "cannot write the output: ")
 }
 
 func TestVersion(t *testing.T) {

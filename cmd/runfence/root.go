@@ -41,10 +41,12 @@ type app struct {
 func execute(args []string, e environment) int {
 	a := &app{environment: e, out: newOutput(e.stdout)}
 	err := a.root(args).Execute()
-	if ferr := a.out.Flush(); err == nil {
-		err = ferr
+	unwritten := a.out.Flush()
+	code := a.report(err)
+	if c := a.report(unwritten); code == exitHolds {
+		code = c
 	}
-	return a.report(err)
+	return code
 }
 
 // root makes the tree of commands.

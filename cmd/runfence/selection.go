@@ -186,6 +186,27 @@ func (s *selection) bind(h *translog.Header) error {
 	return nil
 }
 
+// known returns an error if a log that has been read has no such world. (A
+// world may begin anywhere in a log, so that is not known before.)
+func (s *selection) known(l *logFile) error {
+	if !s.world.given || s.world.n < uint64(len(l.worlds)) {
+		return nil
+	}
+	if len(l.worlds) == 0 {
+		return fmt.Errorf("--world %d: %s has no world", s.world.n, l.name)
+	}
+	const most = 16
+	var there []string
+	for i, name := range l.worlds[:min(most, len(l.worlds))] {
+		there = append(there, fmt.Sprintf("%d (%s)", i, printable(name)))
+	}
+	more := ""
+	if n := len(l.worlds); n > most {
+		more = fmt.Sprintf(" and others, up to %d", n-1)
+	}
+	return fmt.Errorf("--world %d: %s has no such world, but %s%s", s.world.n, l.name, strings.Join(there, ", "), more)
+}
+
 // takes reports whether to show an entry.
 func (s *selection) takes(e *translog.Entry) bool {
 	if e.Kind != translog.EndEntry && !s.world.is(uint64(e.World)) {

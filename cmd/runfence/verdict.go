@@ -148,24 +148,16 @@ func (v *verdict) text(s style) string {
 		what = s.red(v.Verdict)
 	}
 	if v.Fault != 0 {
-		what += ": the device reports " + codeText(v.Fault)
+		what += ": the device reports " + backend.Code(v.Fault).Brief()
 	}
 	if v.Code != 0 {
-		what += ", the launch reported " + codeText(v.Code)
+		what += ", the launch reported " + backend.Code(v.Code).Brief()
 	}
 	last := v.State
 	if !v.Over {
 		last = s.yellow("left " + v.State)
 	}
 	return fmt.Sprintf("%s; %s at %s", what, last, virtual(v.Time))
-}
-
-// codeText is a return code by number and name, without what all names begin with.
-func codeText(code int32) string {
-	if name := backend.Code(code).Name(); name != "" {
-		return fmt.Sprintf("%d %s", code, strings.TrimPrefix(name, "ACL_ERROR_RT_"))
-	}
-	return fmt.Sprint(code)
 }
 
 // virtual prints a virtual time as scenarios write it, in plain letters.

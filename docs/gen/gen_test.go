@@ -44,6 +44,11 @@ func copied(t *testing.T) (string, map[string][]byte) {
 	for _, d := range append(states.Definitions(), states.OrchestratorDefinitions()...) {
 		needed = append(needed, proseDir+"/"+d.Name+".md")
 	}
+	scripts, err := filepath.Glob(filepath.Join(tree(t), scenariosDir, "*.txt"))
+	require.NoError(t, err)
+	for _, path := range scripts {
+		needed = append(needed, scenariosDir+"/"+filepath.Base(path))
+	}
 	for _, name := range needed {
 		text, err := os.ReadFile(filepath.Join(tree(t), name))
 		require.NoError(t, err)
@@ -228,6 +233,40 @@ func Long() {
 		_, err := weave(source, bad)
 		require.ErrorContains(t, err, say)
 	}
+}
+
+// The coverage page names the scenarios that say that they prove a clause.
+func TestCite(t *testing.T) {
+	table := func(rows ...string) string {
+		return "| id | clause | covered by |\n|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
+	}
+	scripts := fstest.MapFS{
+		"scenario/testdata/a.txt":     {Data: []byte("# It does.\n#\n# Proves F1, F2,\n# F-own, F33; case 2 from the field.\n\nopen\n")},
+		"scenario/testdata/sub/b.txt": {Data: []byte("# Proves F1.\n\nopen\n")},
+		"scenario/testdata/notes.md":  {Data: []byte("# Proves F3.\n")},
+		"scenario/testdata/plain.txt": {Data: []byte("open\n")},
+	}
+	got, err := cite(scripts, table(
+		"| F1 | c | `run/over`, `a.txt`, `docs/x.md` |",
+		"| F2 | c | `TestOne`, `TestTwo` (ours: not `a/b`) |",
+		"| F3 | c | `TestOne` |",
+		"| F33 | c | not a host rule: nothing does |",
+		"| F-own | c | `TestOne` |",
+	))
+	require.NoError(t, err)
+	require.Equal(t, table(
+		"| F1 | c | `run/over`, `a.txt`, `sub/b.txt`, `docs/x.md` |",
+		"| F2 | c | `TestOne`, `TestTwo`, `a.txt` (ours: not `a/b`) |",
+		"| F3 | c | `TestOne` |",
+		"| F33 | c | `a.txt`; not a host rule: nothing does |",
+		"| F-own | c | `TestOne`, `a.txt` |",
+	), got)
+	again, err := cite(scripts, got)
+	require.NoError(t, err)
+	require.Equal(t, got, again)
+
+	_, err = cite(scripts, table("| F1 | c | `a.txt` |", "| F2 | c | `plain.txt` |", "| F33 | c | `x/y` |"))
+	require.EqualError(t, err, "docs/coverage.md: F2 cites plain.txt, which does not say that it proves it; a.txt says that it proves F-own, which the page has not")
 }
 
 func TestTableOfReasons(t *testing.T) {

@@ -39,7 +39,7 @@ var groups = []group{
 	{
 		"The orchestrator",
 		"The layer above the lane, in a world of its own: runs whose resources are their own, and the close that ends everything.",
-		[]string{"orchestrator", "building", "resources", "task", "resource", "domain", "free_lock", "ending"},
+		[]string{"orchestrator", "building", "resources", "task", "endpoint", "resource", "domain", "free_lock", "ending"},
 	},
 }
 
@@ -108,6 +108,14 @@ func generate(tree fs.FS) (map[string][]byte, error) {
 		return nil, fmt.Errorf("%s: %w", embedding, err)
 	}
 	files[embedding] = []byte(woven)
+	if text, err = fs.ReadFile(tree, coverage); err != nil {
+		return nil, err
+	}
+	page, err := cite(tree, string(text))
+	if err != nil {
+		return nil, err
+	}
+	files[coverage] = []byte(page)
 	return files, nil
 }
 

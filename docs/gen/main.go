@@ -1,7 +1,8 @@
 // Command gen writes the generated parts of docs/: a page for each lifecycle,
-// from its Definition and a text beside it, the page of what must hold, from the
-// catalogue of invariants, and the code in docs/embedding.md, from the Examples
-// that run it.
+// from its Definition and a text beside it; the page of what must hold, from the
+// catalogue of invariants; the code in docs/embedding.md, from the Examples that
+// run it; and in docs/coverage.md the scenarios of each clause, from what they say
+// that they prove.
 //
 //	go run ./docs/gen          write what is out of date
 //	go run ./docs/gen -check   name what is out of date, write nothing, exit 1

@@ -34,20 +34,25 @@ func searchFor(sys explore.System, o explore.Options, batch, batches int) (*expl
 // what one says that never was; its states on disk or not.
 func TestResumedSearchSaysTheSame(t *testing.T) {
 	for _, c := range []struct {
-		sys    *small
-		o      explore.Options
-		spills bool
+		sys *small
+		o   explore.Options
+		// It is stopped after from batches; then again, after one more each, or
+		// twice as many if it spills.
+		batch, from int
+		spills      bool
 	}{
-		{sys: quarrel(alike(counters(4, 5)), 4, 5)},
-		{sys: quarrel(alike(counters(4, 5)), 4, 5), o: explore.Options{KeepGoing: true}},
-		{sys: heavy(quarrel(alike(counters(5, 6)), 5, 6), 10_000), o: explore.Options{KeepGoing: true, Workers: 3, Memory: 800 << 10}, spills: true},
+		{sys: quarrel(alike(counters(3, 4)), 3, 4), batch: 1, from: 1},
+		{sys: quarrel(partly(counters(4, 4)), 4, 4), o: explore.Options{KeepGoing: true}, batch: 4, from: 1},
+		{sys: heavy(quarrel(alike(counters(5, 6)), 5, 6), 10_000), o: explore.Options{KeepGoing: true, Workers: 3, Memory: 800 << 10}, batch: 3, from: 16, spills: true},
 	} {
 		want := search(t, c.sys, explore.Options{KeepGoing: c.o.KeepGoing, Workers: 1})
-		for batches := 1; ; batches++ {
+		require.NotEmpty(t, want.Findings)
+		step := 1
+		for batches := c.from; ; batches += step {
 			c.o.Dir, c.o.Checkpoint, c.o.Resume = t.TempDir(), filepath.Join(t.TempDir(), "checkpoint"), false
 			stops := 0
 			for {
-				r, err := searchFor(c.sys, c.o, 3, batches)
+				r, err := searchFor(c.sys, c.o, c.batch, batches)
 				require.NoError(t, err)
 				left, err := os.ReadDir(c.o.Dir)
 				require.NoError(t, err)
@@ -64,7 +69,7 @@ func TestResumedSearchSaysTheSame(t *testing.T) {
 				break
 			}
 			if c.spills {
-				batches += batches
+				step = batches
 			}
 		}
 	}
@@ -74,7 +79,7 @@ func TestResumedSearchSaysTheSame(t *testing.T) {
 // with something of everything in it, and returns the file.
 func interrupted(t testing.TB, sys explore.System) string {
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	r, err := searchFor(sys, explore.Options{Workers: 1, KeepGoing: true, Checkpoint: file}, 3, 21)
+	r, err := searchFor(sys, explore.Options{Workers: 1, KeepGoing: true, Checkpoint: file}, 2, 12)
 	require.NoError(t, err)
 	require.Equal(t, explore.Interrupted, r.Stopped)
 	require.NotEmpty(t, r.Findings)
@@ -83,7 +88,7 @@ func interrupted(t testing.TB, sys explore.System) string {
 }
 
 func TestCheckpointRefusesWhatIsNone(t *testing.T) {
-	sys := quarrel(alike(counters(4, 5)), 4, 5)
+	sys := quarrel(alike(counters(3, 4)), 3, 4)
 	file := interrupted(t, sys)
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -117,7 +122,7 @@ func TestCheckpointRefusesWhatIsNone(t *testing.T) {
 	newer := append([]byte{}, good...)
 	newer[3] = 9
 	refused("newer", sys, newer, explore.ErrCheckpointForeign, "version 9, not 1")
-	refused("of another system", quarrel(alike(counters(4, 6)), 4, 6), good, explore.ErrCheckpointForeign, `it is of "4 counters to 5, alike, quarrelling"`)
+	refused("of another system", quarrel(alike(counters(4, 6)), 4, 6), good, explore.ErrCheckpointForeign, `it is of "3 counters to 4, alike, quarrelling"`)
 
 	// What is not to be resumed is not written over.
 	_, err = explore.Search(context.Background(), sys, explore.Options{Checkpoint: file})

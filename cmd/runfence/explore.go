@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"os"
 	"strings"
 	"time"
 
@@ -15,15 +16,27 @@ import (
 
 	"github.com/runfence/runfence/invariants/explore"
 	"github.com/runfence/runfence/invariants/model"
+	"github.com/runfence/runfence/machine"
 )
 
-// lane is the system that the words name, a lane and its device.
-func lane(bounds []string) (explore.System, error) {
+// subject is what explore searches.
+type subject struct {
+	explore.System
+	// story writes a way through it as a scenario.
+	story func(about string, moves []string) ([]byte, error)
+}
+
+// lane is the subject that the words bound, a lane and its device.
+func lane(rules *machine.Rules, bounds []string) (subject, error) {
 	c, err := model.ParseConfig(strings.Join(bounds, " "))
 	if err != nil {
-		return nil, err
+		return subject{}, err
 	}
-	return explore.Lane(c)
+	c.Rules = rules
+	sys, err := explore.Lane(c)
+	return subject{sys, func(about string, moves []string) ([]byte, error) {
+		return explore.Story{Config: c, About: about, Moves: moves}.Scenario(nil)
+	}}, err
 }
 
 // searched are the flags of explore.
@@ -32,6 +45,7 @@ type searched struct {
 	workers, maxDepth uint
 	memory            bytesFlag
 	rows              bool
+	scenario          string
 }
 
 // bytesFlag is a flag that is an amount of memory.
@@ -79,9 +93,10 @@ with --checkpoint it leaves a file that --resume goes on from to the same result
 States that wait do not count as memory: past the bound they go to files in --dir,
 which are gone when the search ends, however it ends.
 
-A finding is exit 1. Its moves are printed, one a line.`,
+A finding is exit 1. Its moves are printed, one a line; --scenario keeps them as
+a file that shows the finding again. --rules takes the rules from a file.`,
 		Example: `  runfence explore runs=2 slots=2 depth=2 submit caller
-  runfence explore runs=1 faults=1 spare=1 recoveries=1 --json
+  runfence explore runs=1 faults=1 spare=1 recoveries=1 --scenario found.txt
   runfence explore runs=2 slots=2 faults=1 --memory 8GiB --checkpoint big.rfe
   runfence explore runs=2 slots=2 faults=1 --checkpoint big.rfe --resume`,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -95,7 +110,11 @@ A finding is exit 1. Its moves are printed, one a line.`,
 			if o.workers > math.MaxInt16 || o.maxDepth > math.MaxInt32 {
 				return misused(cmd, "that many workers or moves are none")
 			}
-			sys, err := a.explored(bounds)
+			rules, err := a.theRules()
+			if err != nil {
+				return err
+			}
+			sys, err := a.explored(rules, bounds)
 			if err != nil {
 				return misused(cmd, "%w", err)
 			}
@@ -113,9 +132,11 @@ A finding is exit 1. Its moves are printed, one a line.`,
 	f.DurationVar(&o.Every, "checkpoint-every", 10*time.Minute, "how often to write it while the search goes on (0: never)")
 	f.BoolVar(&o.Resume, "resume", false, "go on from the checkpoint")
 	f.BoolVar(&o.KeepGoing, "keep-going", false, "go on behind findings, and count them by kind")
+	f.StringVar(&o.scenario, "scenario", "", "`file` for the way to the first finding, which runfence run --check walks")
 	f.BoolVar(&o.rows, "rows", false, "list the rows that no move took")
 	must(cmd.MarkFlagDirname("dir"))
 	a.jsonFlag(cmd)
+	a.rulesFlag(cmd)
 	return cmd
 }
 
@@ -152,14 +173,14 @@ type foundExample struct {
 	Moves  []string `json:"moves"`
 }
 
-func (a *app) explore(sys explore.System, o *searched) error {
+func (a *app) explore(sys subject, o *searched) error {
 	ctx, stop := a.interruptible()
 	defer stop()
 	// Whoever interrupts a second time does not want to wait.
 	defer context.AfterFunc(ctx, stop)()
 	p := a.newProgress(o.MaxStates)
 	o.Progress = p.tell
-	r, err := explore.Search(ctx, sys, o.Options)
+	r, err := explore.Search(ctx, sys.System, o.Options)
 	p.end()
 	if r == nil {
 		return a.cannotExplore(err)
@@ -176,11 +197,26 @@ func (a *app) explore(sys explore.System, o *searched) error {
 	case err != nil:
 		return err
 	case len(r.Findings) > 0:
+		if o.scenario != "" {
+			if err := writeStory(o.scenario, sys, &r.Findings[0]); err != nil {
+				return err
+			}
+		}
 		return found("")
 	case r.Finished || r.Stopped == explore.AtDepth || r.Stopped == explore.AtStates:
 		return nil
 	}
 	return errors.New(stoppedText(r.Stopped, o.Checkpoint))
+}
+
+// writeStory writes the way to a finding as a scenario.
+func writeStory(file string, sys subject, c *explore.Counterexample) error {
+	what, _, _ := strings.Cut(c.Finding.Detail, "\n")
+	b, err := sys.story(fmt.Sprintf("%s: %s\nExplored: %s.", c.Finding.Kind, what, sys.Name()), c.Texts)
+	if err != nil {
+		return fmt.Errorf("cannot tell the way to the finding as a scenario: %w", err)
+	}
+	return os.WriteFile(file, b, 0o666)
 }
 
 // cannotExplore adds what to do about an error.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/runfence/runfence/invariants/explore"
 	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/states"
 )
 
 // jugs hold three and five gallons; in one of them, four are a finding. It is
@@ -96,11 +97,16 @@ func (s *jugState) MarkIn(rows *explore.Rows) { s.rows = rows }
 // exploring is a shell that explores the jugs.
 func exploring(t *testing.T, four bool) *shell {
 	s := newShell(pressRules(t))
-	s.explored = func(bounds []string) (explore.System, error) {
+	s.explored = func(_ *machine.Rules, bounds []string) (subject, error) {
 		if len(bounds) > 0 {
-			return nil, fmt.Errorf("jugs have no %q", bounds[0])
+			return subject{}, fmt.Errorf("jugs have no %q", bounds[0])
 		}
-		return jugs{four}, nil
+		return subject{jugs{four}, func(about string, moves []string) ([]byte, error) {
+			if about == "" {
+				return nil, errors.New("about nothing")
+			}
+			return []byte("# " + about + "\n" + strings.Join(moves, "\n")), nil
+		}}, nil
 	}
 	return s
 }
@@ -145,6 +151,20 @@ at move 6; no way is shorter; seen 1 time in all
 
 a finding
 `)
+
+	file := filepath.Join(t.TempDir(), "found.txt")
+	r = exploring(t, true).run("explore", "--scenario", file)
+	require.Equal(t, 1, r.code, r.err)
+	story, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, `# four-gallons: are in the big one
+Explored: two jugs.
+fill the big one, from 0 and 0
+pour into the small one, from 0 and 5
+empty the small one, from 3 and 2
+pour into the small one, from 0 and 2
+fill the big one, from 2 and 0
+pour into the small one, from 2 and 5`, string(story))
 
 	r = exploring(t, true).run("explore", "--keep-going", "--json")
 	require.Equal(t, 1, r.code)
@@ -219,7 +239,7 @@ func TestExploreMisused(t *testing.T) {
 
 // The lane itself.
 func TestExploreLane(t *testing.T) {
-	s := newShell(pressRules(t))
+	s := newShell(states.Rules())
 	r := s.run("explore", "runs=1", "--json")
 	require.Equal(t, 0, r.code, r.err)
 	var x explored
@@ -229,6 +249,9 @@ func TestExploreLane(t *testing.T) {
 	r = s.run("explore", "rums=1")
 	require.Equal(t, 2, r.code)
 	require.Contains(t, r.err, "runs")
+	r = newShell(pressRules(t)).run("explore")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.err, "the rules have no machine")
 }
 
 func TestProgressInLines(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/runfence/runfence/invariants/explore"
 	"github.com/runfence/runfence/machine"
 )
 
@@ -30,7 +29,7 @@ type environment struct {
 	// rules are the rules that commands work with.
 	rules func() *machine.Rules
 	// explored makes what explore searches of the words that bound it.
-	explored func(bounds []string) (explore.System, error)
+	explored func(rules *machine.Rules, bounds []string) (subject, error)
 	// interruptible returns a context that ends when the user wants to stop, and
 	// what makes that end the process again.
 	interruptible func() (context.Context, context.CancelFunc)

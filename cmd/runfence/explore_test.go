@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,4 +287,68 @@ func TestProgressOnATerminal(t *testing.T) {
 		last := out.String()[strings.LastIndex(strings.TrimRight(out.String(), "\r"), "\r")+1:]
 		require.Empty(t, strings.TrimSpace(last), "the line is empty in the end")
 	}
+}
+
+// What is wrong with rules is found, and told as a scenario.
+func TestExploreBrokenRules(t *testing.T) {
+	rules := states.Rules()
+	var defs []*machine.Definition
+	for i := range rules.NumMachines() {
+		def := *rules.At(machine.MachineID(i)).Definition()
+		if def.Name == "drain" {
+			// A wait that expired is taken for one that ended.
+			def.Rows = slices.Clone(def.Rows)
+			row := slices.IndexFunc(def.Rows, func(r machine.Row) bool { return r.ID == "core_wait" })
+			then := slices.Clone(def.Rows[row].Then)
+			on := slices.IndexFunc(then, func(o machine.Target) bool { return o.On == "timedout" })
+			require.Positive(t, on)
+			was := then[on].On
+			then[on] = then[on-1]
+			then[on].On = was
+			def.Rows[row].Then = then
+		}
+		defs = append(defs, &def)
+	}
+	broken, err := machine.Compile(defs...)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "found.txt")
+	r := newShell(broken).run("explore", "runs=1", "expiries=1", "--scenario", file)
+	require.Equal(t, 1, r.code, r.err)
+	require.Contains(t, r.out, "timeout-proves-nothing: ")
+	require.Contains(t, r.out, "device expire drain[0].WaitEvent\n")
+	story, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(story), "model begin runs=1 expiries=1\nmove start prepare 0\n")
+	require.Contains(t, string(story), "! timeout-proves-nothing: ")
+}
+
+// A process that is told to stop leaves its checkpoint, and nothing else.
+func TestExploreSignal(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	checkpoint := filepath.Join(dir, "checkpoint")
+	args := []string{"explore", "runs=2", "slots=2", "threads=2", "faults=1", "spare=2", "--dir", dir, "--checkpoint", checkpoint}
+	c := exec.Command(self, append(args, "--memory", "6MiB", "--checkpoint-every", "1ms")...)
+	c.Env = append(os.Environ(), asProgram+"=1", "GOCOVERDIR="+t.TempDir())
+	var complaint bytes.Buffer
+	c.Stderr = &complaint
+	require.NoError(t, c.Start())
+	for {
+		if _, err := os.Stat(checkpoint); err == nil {
+			break
+		}
+		runtime.Gosched()
+	}
+	require.NoError(t, c.Process.Signal(os.Interrupt))
+	var exit *exec.ExitError
+	require.ErrorAs(t, c.Wait(), &exit)
+	require.Equal(t, 2, exit.ExitCode())
+	require.Contains(t, complaint.String(), "runfence: interrupted before the end; --checkpoint "+checkpoint+" --resume goes on\n")
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+
+	r := newShell(states.Rules()).run(append(args, "--resume", "--max-states", "2000")...)
+	require.Equal(t, 0, r.code, r.err)
 }

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -173,7 +172,7 @@ func (s *search) wayTo(r ref) ([]machine.Fingerprint, error) {
 	var way []machine.Fingerprint
 	for ; r != noRef; r = s.table.parent(r) {
 		if len(way) > s.depth+1 {
-			return nil, errors.New("explore: the table of visited states is damaged")
+			return nil, fmt.Errorf("%w: the way to a finding is too long", ErrUnfaithful)
 		}
 		way = append(way, s.table.fingerprint(r))
 	}

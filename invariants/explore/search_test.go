@@ -323,3 +323,10 @@ func TestSearchAgainstAPlainOne(t *testing.T) {
 		}
 	})
 }
+
+// What a search allocates is for chunks: hardly anything for a state.
+func TestSearchAllocatesNothingForAState(t *testing.T) {
+	few := search(t, counters(5, 9), explore.Options{Workers: 1}).States
+	allocs := testing.AllocsPerRun(1, func() { search(t, counters(5, 9), explore.Options{Workers: 1}) })
+	assert.Less(t, allocs/float64(few), 0.03)
+}

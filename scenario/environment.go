@@ -40,14 +40,10 @@ func (s *session) environment() (*alone, error) {
 		return nil, err
 	}
 	a := &alone{}
-	for _, def := range states.Definitions() {
-		if def.Name == "environment" {
-			if a.rules, err = machine.Compile(def); err != nil {
-				return nil, err
-			}
-		}
+	if a.rules, err = machine.Compile(s.opts.Rules.Machine("environment").Definition()); err != nil {
+		return nil, err
 	}
-	a.Environment, err = states.NewEnvironment(d.Backend, func() int { return int(s.naming.processes[s.process]) })
+	a.Environment, err = states.NewEnvironmentUnder(a.rules, d.Backend, func() int { return int(s.naming.processes[s.process]) })
 	s.alone = a
 	return a, err
 }

@@ -83,7 +83,7 @@ func (s *session) makeLane(name string, c states.Config, w *states.WorkerConfig)
 		return err
 	}
 	l := &lane{name: name, runs: map[string]*run{}, refs: map[string]*states.WaitRef{}, callables: map[string]callable{}, packets: map[string]*packet{}}
-	l.recorder = &recorder{rules: s.opts.Rules}
+	l.recorder = &recorder{rules: s.opts.Rules, spend: s.spend}
 	l.gate = &gate{s: s, l: l, b: d.Backend}
 	c.Name, c.Rules, c.Backend, c.Recorder = name, s.opts.Rules, l.gate, l.recorder
 	c.Incarnation = uint64(len(s.laneList) + 1)

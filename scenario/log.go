@@ -12,6 +12,7 @@ import (
 // on to the log outside.
 type recorder struct {
 	rules   *machine.Rules
+	spend   func() // counts a transition
 	records []machine.Record
 	told    int    // records that an answer told
 	issued  issued // the last command
@@ -30,6 +31,7 @@ func (r *recorder) Record(rec *machine.Record) {
 	if r.closed {
 		return
 	}
+	r.spend()
 	if rec.Kind == machine.Issued {
 		r.issued = issued{rec.Ref, r.rules.CallName(rec.Call)}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/runfence/runfence/machine"
-	"github.com/runfence/runfence/states"
 )
 
 // orchestratorVerbs step a world of the orchestrator's lifecycles by hand, which
@@ -32,7 +31,7 @@ func (s *session) orchBegin(c *call) error {
 	if s.pure != nil {
 		return errors.New("orch begin: a pure world is begun already")
 	}
-	rules := states.OrchestratorRules()
+	rules := s.opts.Orchestrator
 	w, err := rules.NewWorld(machine.Config{Name: "orchestrator", Pools: map[string]int{
 		"work": int(c.num("runs", 2)), "resource": int(c.num("objects", 4)), "domain": int(c.num("domains", 4)), "task": int(c.num("tasks", 4)),
 		"endpoint": int(c.num("endpoints", 2)),

@@ -174,6 +174,7 @@ func (s *session) drop(c *call) error {
 // then to others that it took along.
 func (s *session) stepped(verb string, w *machine.World, f func(*machine.World) *machine.Step) {
 	before := w.Clone()
+	s.spend()
 	st := f(w)
 	if st == nil {
 		s.printf("%s: nothing is waiting", verb)
@@ -305,6 +306,7 @@ func (s *session) lead(w *machine.World, r machine.Ref, res machine.Result) []st
 		where += "; " + string(reason)
 	}
 	for {
+		s.spend()
 		if st = w.Next(root); st == nil || st.Status == machine.Deferred {
 			break
 		}

@@ -23,6 +23,8 @@ type part struct {
 	raw []string
 	// end has the blank line that ends an answer, if there is one.
 	end []string
+	// patches change the rules, at the head of the file.
+	patches []patched
 	*Block
 }
 
@@ -80,6 +82,7 @@ func read(file string, src []byte) ([]part, error) {
 		r.lines = r.lines[:n-1] // the end of the last line is no line
 	}
 	var parts []part
+	commanded := false
 	for r.at < len(r.lines) {
 		from := r.at
 		for r.at < len(r.lines) && idle(r.lines[r.at]) {
@@ -91,6 +94,16 @@ func read(file string, src []byte) ([]part, error) {
 		if r.at == len(r.lines) {
 			break
 		}
+		if line := r.lines[r.at]; isPatch(line) && !commanded {
+			p, err := patchLine(file, r.at+1, line)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part{raw: r.lines[r.at : r.at+1], patches: []patched{p}})
+			r.at++
+			continue
+		}
+		commanded = true
 		b, err := r.block()
 		if err != nil {
 			return nil, err

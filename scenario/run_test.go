@@ -20,7 +20,11 @@ import (
 
 // optionsForTest are those that Run fills in.
 func optionsForTest() Options {
-	return Options{Rules: states.Rules(), MaxSteps: 10_000, MaxOutput: 4 << 20}
+	var o Options
+	if err := o.fill("", nil); err != nil {
+		panic(err)
+	}
+	return o
 }
 
 // play runs a script without answers and returns what it answered.

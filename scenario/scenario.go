@@ -9,7 +9,6 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/machine"
-	"github.com/runfence/runfence/states"
 )
 
 // Options sets up a run of a script. The zero value runs it on the simulated
@@ -19,8 +18,11 @@ type Options struct {
 	// happen next on the simulated device does. Only Seed 0 gives the answers
 	// that a file holds.
 	Seed uint64
-	// Rules are the lifecycles to run by; nil is [states.Rules].
+	// Rules are the lifecycles of lanes to run by; nil is [states.Rules]. The
+	// patches that a script begins with change them; see [Rules].
 	Rules *machine.Rules
+	// Orchestrator are those of the layer above; nil is [states.OrchestratorRules].
+	Orchestrator *machine.Rules
 	// Recorder is asked for a recorder for each lane when the lane is made, with
 	// the Name, Pools and Queue of the lane's world: what a log's writer wants to
 	// know. Nil keeps no log. A crash in the script is the end of all of them.
@@ -30,6 +32,9 @@ type Options struct {
 	Device func(DeviceSpec) (Device, error)
 	// MaxSteps bounds the commands of a script; 0 means 10000.
 	MaxSteps int
+	// MaxTransitions bounds the transitions that all of a script's commands
+	// make together, so that rules which never come to an end do; 0 means 1000000.
+	MaxTransitions int
 	// MaxOutput bounds the bytes that all answers take; 0 means 4 MiB.
 	MaxOutput int
 }
@@ -94,16 +99,10 @@ func linesOf(s string) []string {
 // done before it otherwise. It wraps [ErrTooLarge], or a [*SimulatorOnlyError],
 // where that is the cause. Answers that differ from the file's are no error.
 func Run(name string, src []byte, o Options) (*Result, error) {
-	if o.Rules == nil {
-		o.Rules = states.Rules()
-	}
-	if o.MaxSteps == 0 {
-		o.MaxSteps = 10_000
-	}
-	if o.MaxOutput == 0 {
-		o.MaxOutput = 4 << 20
-	}
 	parts, err := read(name, src)
+	if err == nil {
+		err = o.fill(name, parts)
+	}
 	if err != nil {
 		return &Result{}, err
 	}
@@ -154,7 +153,7 @@ func Run(name string, src []byte, o Options) (*Result, error) {
 func (s *session) block(name string, b *Block, calls []*call) error {
 	s.out.Reset()
 	for _, c := range calls {
-		err := s.do(c)
+		err := s.bounded(c)
 		if err == nil && s.written+s.out.Len() > s.opts.MaxOutput {
 			err = fmt.Errorf("answers of more than %d bytes: %w", s.opts.MaxOutput, ErrTooLarge)
 		}
@@ -165,6 +164,20 @@ func (s *session) block(name string, b *Block, calls []*call) error {
 	b.Actual, b.Ran = s.out.String(), true
 	s.written += s.out.Len()
 	return nil
+}
+
+// bounded carries out one command, and ends one that runs away.
+func (s *session) bounded(c *call) (err error) {
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case runaway:
+			err = fmt.Errorf("more than %d transitions: %w", s.opts.MaxTransitions, ErrTooLarge)
+		default:
+			panic(x)
+		}
+	}()
+	return s.do(c)
 }
 
 // printf adds a line to the answer of the present block.

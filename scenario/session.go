@@ -20,6 +20,8 @@ type session struct {
 	opts    Options
 	out     strings.Builder
 	written int // bytes of answers of the blocks before
+	// transitions that were made so far.
+	transitions int
 
 	// The device: sim is nil if it is another than the simulated one.
 	dev     *Device

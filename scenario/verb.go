@@ -114,6 +114,9 @@ func (c *call) code(p string, or backend.Code) backend.Code {
 // parse understands a command line. The rules give the words for machines,
 // events and commands.
 func parse(text string, rules *machine.Rules) (*call, error) {
+	if isPatch(text) {
+		return nil, errLatePatch
+	}
 	head, args, err := datadriven.ParseLine(strings.ReplaceAll(text, "\t", " "))
 	if err != nil {
 		return nil, err

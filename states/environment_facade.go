@@ -46,15 +46,21 @@ type EnvironmentIdentity struct {
 // NewEnvironment makes an environment that stands alone, for a host without a
 // [Lane]. process is as [Config.Process].
 func NewEnvironment(b backend.Backend, process func() int) (*Environment, error) {
+	rules, err := machine.Compile(environment())
+	if err != nil {
+		return nil, err
+	}
+	return NewEnvironmentUnder(rules, b, process)
+}
+
+// NewEnvironmentUnder is [NewEnvironment] under other rules, which have the
+// machine environment and need no other.
+func NewEnvironmentUnder(rules *machine.Rules, b backend.Backend, process func() int) (*Environment, error) {
 	if b == nil {
 		return nil, ErrNilBackend
 	}
 	if process == nil {
 		process = callingProcess()
-	}
-	rules, err := machine.Compile(environment())
-	if err != nil {
-		return nil, err
 	}
 	dev, err := newDevice(rules, b, 0, 0)
 	if err != nil {

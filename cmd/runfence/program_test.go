@@ -69,6 +69,30 @@ func TestRunLog(t *testing.T) {
 }
 
 // TestVerdicts: what became of a run is told by what the rules came to.
+// TestRunLogOfPatchedRules: the log of a scenario that changes the rules bears
+// their hash, and replays with the same changes and with no others.
+func TestRunLogOfPatchedRules(t *testing.T) {
+	sh := newShell(states.Rules())
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "p.txt"), filepath.Join(dir, "p.log")
+	script := "patch run/drained: to launched\nopen\nprepare a\nlaunch a\nwait a\nstate run[a]\n"
+	require.NoError(t, os.WriteFile(file, []byte(script), 0o600))
+	require.Equal(t, 0, sh.run("run", "--rewrite", file).code)
+	require.Equal(t, result{out: "ok    " + file + ", 1 block\n"}, sh.run("run", "--check", file))
+	got := sh.run("run", "--log", log, file)
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "replayed: it holds")
+
+	require.Contains(t, sh.run("replay", log).err, "machine run changed")
+	got = sh.run("replay", log, "--patch", "run/drained: to launched")
+	require.Equal(t, 0, got.code, got.err)
+	require.Contains(t, got.out, "holds: every record")
+	got = sh.run("replay", log, "--patch", "run/drained: to lunched")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.err, `--patch: run/drained: to lunched: unknown state of run "lunched": did you mean "launched"?`)
+	require.Contains(t, sh.run("replay", log, "--patch", "run").err, "--patch: \"run\": want MACHINE/ROW")
+}
+
 func TestVerdicts(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for script, want := range map[string]string{

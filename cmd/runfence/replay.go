@@ -34,13 +34,15 @@ From a pipe, a cause that is too long ago is not at hand.
 
 A log of other rules is not replayed, exit 2, unless --other-rules is given; then
 names are matched, and what differs in effect is a divergence. --rules takes the
-rules from a file.
+rules from a file, and each --patch changes them, as the patches do that the
+recorded scenario began with.
 
 ` + incompleteHelp + `
 Behind a gap, what its world did is not replayed.`,
 		Example: `  runfence replay demo.log
   runfence replay demo.jsonl --json
   runfence replay old.log --other-rules
+  runfence replay broken.log --patch 'run/drained: to launched'
   runfence run --log - | runfence replay -`,
 		Args: arguments(1, 1, "a LOG"),
 		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], otherRules, allow) },
@@ -49,6 +51,7 @@ Behind a gap, what its world did is not replayed.`,
 	allow.flag(cmd)
 	a.jsonFlag(cmd)
 	a.rulesFlag(cmd)
+	a.patchFlag(cmd)
 	return cmd
 }
 
@@ -305,10 +308,10 @@ func finalStates(all []instanceAbout) [][]string {
 // replays replays the log of a scenario that was just run. A divergence is a
 // finding: the rules do not do the same twice.
 func (a *app) replays(p *played) error {
-	_, err := replay.Run(bytes.NewReader(p.log), a.rules(), replay.Options{})
+	_, err := replay.Run(bytes.NewReader(p.log), p.rules, replay.Options{})
 	var d *replay.Divergence
 	if errors.As(err, &d) {
-		return found("the log does not replay: %s", aboutDivergence(a.rules(), d).Explained)
+		return found("the log does not replay: %s", aboutDivergence(p.rules, d).Explained)
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type app struct {
 	color     option
 	json      bool
 	rulesFile string
+	patches   []string
 	device    deviceFlags
 }
 

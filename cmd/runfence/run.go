@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/machine/translog"
 	"github.com/runfence/runfence/scenario"
 )
@@ -115,17 +116,23 @@ type played struct {
 	log  []byte // binary
 	// records is how many the log has.
 	records uint64
+	// rules are those that the scenario asks for.
+	rules *machine.Rules
 }
 
 // playScript runs a scenario and records it.
 func (a *app) playScript(name string, src []byte, seed uint64) (*played, error) {
 	var log bytes.Buffer
-	w, err := translog.NewWriter(&log, a.rules(), translog.Options{})
+	rules, err := scenario.Rules(name, src, a.rules())
 	if err != nil {
 		return nil, err
 	}
-	p := &played{src: src}
-	rec := &recording{Writer: w, verdicts: newVerdicts(a.rules())}
+	w, err := translog.NewWriter(&log, rules, translog.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p := &played{src: src, rules: rules}
+	rec := &recording{Writer: w, verdicts: newVerdicts(rules)}
 	rec.count = &p.records
 	rec.verdicts.begun = func(v *verdict) { p.runs = append(p.runs, v) }
 	p.Result, err = scenario.Run(name, src, scenario.Options{Seed: seed, Rules: a.rules(), Recorder: rec.recorder, Device: a.device.maker()})

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -25,7 +26,11 @@ func system() environment {
 	e := environment{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		getenv: os.Getenv,
-		rules:  states.Rules,
+		rules:  states.Rules, explored: lane,
+		interruptible: func() (context.Context, context.CancelFunc) {
+			return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		},
+		console: term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	e.build, _ = debug.ReadBuildInfo()
 	if fd := int(os.Stdout.Fd()); term.IsTerminal(fd) {

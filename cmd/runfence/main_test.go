@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -46,6 +47,8 @@ func newShell(rules *machine.Rules) *shell {
 	s.stdin = strings.NewReader("")
 	s.getenv = func(name string) string { return s.env[name] }
 	s.rules = func() *machine.Rules { return rules }
+	s.explored = lane
+	s.interruptible = func() (context.Context, context.CancelFunc) { return context.WithCancel(context.Background()) }
 	return s
 }
 

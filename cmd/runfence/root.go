@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/runfence/runfence/invariants/explore"
 	"github.com/runfence/runfence/machine"
 )
 
@@ -23,8 +25,15 @@ type environment struct {
 	width    int
 	getenv   func(string) string
 	build    *debug.BuildInfo // nil if unknown
+	// console says that stderr is a terminal.
+	console bool
 	// rules are the rules that commands work with.
 	rules func() *machine.Rules
+	// explored makes what explore searches of the words that bound it.
+	explored func(bounds []string) (explore.System, error)
+	// interruptible returns a context that ends when the user wants to stop, and
+	// what makes that end the process again.
+	interruptible func() (context.Context, context.CancelFunc)
 }
 
 // app is one invocation of the program.
@@ -76,7 +85,7 @@ Exit codes: 0 it holds, 1 a finding, 2 wrong usage or input that cannot be read.
 	root.PersistentFlags().Var(&a.color, "color", "colours: auto is on a terminal, unless NO_COLOR is set")
 	must(root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(a.color.words, cobra.ShellCompDirectiveNoFileComp)))
 
-	root.AddCommand(a.runCommand(), a.replayCommand(), a.graphCommand(), a.explainCommand(), a.logCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.replayCommand(), a.exploreCommand(), a.graphCommand(), a.explainCommand(), a.logCommand(), a.doctorCommand(), a.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {

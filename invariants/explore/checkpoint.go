@@ -36,12 +36,16 @@ const (
 type CheckpointError struct {
 	File   string
 	Reason machine.Reason // one of those above
-	Detail string
+	Detail string         // or empty
 }
 
 // Error says which file it is, and what is wrong with it.
 func (e *CheckpointError) Error() string {
-	return fmt.Sprintf("%s: %s: %s", e.File, string(e.Reason), e.Detail)
+	text := e.File + ": " + string(e.Reason)
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
 }
 
 // Unwrap returns the reason.

@@ -1,7 +1,5 @@
 package explore
 
-import "math/bits"
-
 // Marker is a [State] that says which rows of the rules it takes, so that a
 // search can list those that nothing ever took.
 type Marker interface {
@@ -15,6 +13,7 @@ type Marker interface {
 type RowNamer interface {
 	System
 	// RowNames names the rows that a state may take; a row's number is its place.
+	// Those of one name are one row, to whoever reads what was never taken.
 	RowNames() []string
 }
 
@@ -43,10 +42,18 @@ func (r *Rows) take(o *Rows) {
 	}
 }
 
-// count returns how many rows are in the set.
-func (r *Rows) count() (n int) {
-	for _, w := range r.words {
-		n += bits.OnesCount64(w)
+// never returns the names of which no row is in the set, and how many names
+// there are.
+func (r *Rows) never(names []string) (never []string, n int) {
+	taken := map[string]bool{}
+	for i, name := range names {
+		taken[name] = taken[name] || r.has(i)
 	}
-	return n
+	for _, name := range names {
+		if fired, ok := taken[name]; ok && !fired {
+			never = append(never, name)
+			delete(taken, name)
+		}
+	}
+	return never, len(taken) + len(never)
 }

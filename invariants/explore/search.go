@@ -89,7 +89,7 @@ func (s *search) begin() error {
 			if err != nil {
 				return err
 			}
-			return &CheckpointError{s.o.Checkpoint, ErrCheckpointExists, "go on with it, or remove it"}
+			return &CheckpointError{s.o.Checkpoint, ErrCheckpointExists, ""}
 		}
 	}
 	first := s.sys.New()
@@ -202,7 +202,7 @@ func (s *search) result(why Stop) (*Result, error) {
 	r := &Result{
 		Finished: why == NotStopped, Stopped: why,
 		States: s.states.Load(), Edges: s.edges.Load(), Frontier: s.states.Load() - s.expanded.Load(), Depth: s.depth, Deepest: s.depth - 1,
-		Rows: len(s.rowNames), Elapsed: s.elapsed(),
+		Elapsed:    s.elapsed(),
 		TableBytes: s.table.peak.Load(), FrontierBytes: s.store.peakMemory.Load(), DiskBytes: s.store.toDisk.Load(),
 	}
 	switch {
@@ -211,11 +211,7 @@ func (s *search) result(why Stop) (*Result, error) {
 	case r.Frontier > 0:
 		r.Deepest = s.depth
 	}
-	for i, name := range s.rowNames {
-		if !s.fired.has(i) {
-			r.NeverFired = append(r.NeverFired, name)
-		}
-	}
+	r.NeverFired, r.Rows = s.fired.never(s.rowNames)
 	var err error
 	r.Findings, err = s.counterexamples()
 	return r, err

@@ -108,7 +108,7 @@ func counters(n, most int) *small {
 			v[m]++
 			return nil
 		},
-		rows: []string{"begin", "count", "end", "count back"},
+		rows: []string{"begin", "count", "end", "count back", "count", "count back"},
 		row: func(v []byte, m explore.Move) int {
 			switch int(v[m]) {
 			case 0:

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/runfence/runfence/invariants/explore"
+)
+
+// progress shows on the error output how far a search is: as a bar that stays
+// in its line on a terminal, else as a line now and then.
+type progress struct {
+	w   io.Writer
+	bar *progressbar.ProgressBar // nil if w is no terminal
+	// last is what was shown last.
+	last explore.Report
+}
+
+// The time from one line to the next, and from one look of the bar to the next.
+const (
+	lineEvery = 10 * time.Second
+	barEvery  = 200 * time.Millisecond
+)
+
+// newProgress makes one for a search of at most so many states; 0 is any number.
+func (a *app) newProgress(most uint64) *progress {
+	p := &progress{w: a.stderr}
+	if !a.console {
+		return p
+	}
+	total := int64(-1)
+	if most > 0 {
+		total = int64(min(most, 1<<62))
+	}
+	p.bar = progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(a.stderr),
+		progressbar.OptionSetWidth(12),
+		progressbar.OptionSpinnerType(14),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionClearOnFinish(),
+	)
+	return p
+}
+
+// tell is what a search reports to.
+func (p *progress) tell(r explore.Report) {
+	every := lineEvery
+	if p.bar != nil {
+		every = barEvery
+	}
+	d := r.Elapsed - p.last.Elapsed
+	if d < every {
+		return
+	}
+	text := reportText(&r, perSecond(r.States-p.last.States, d))
+	if p.bar == nil {
+		fmt.Fprintln(p.w, "explore: "+text)
+	} else {
+		p.bar.Describe(text)
+		_ = p.bar.Set64(int64(r.States))
+	}
+	p.last = r
+}
+
+// end takes the bar away.
+func (p *progress) end() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+}
+
+// reportText says in a line how far a search is, at that many states a second.
+func reportText(r *explore.Report, rate float64) string {
+	text := fmt.Sprintf("%s, depth %d: %s states, %s/s; frontier %s, then %s; memory %s",
+		r.Elapsed.Round(time.Second), r.Depth, short(float64(r.States)), short(rate), short(float64(r.Left)), short(float64(r.Next)), size(r.TableBytes+r.FrontierBytes))
+	if r.DiskBytes > 0 {
+		text += ", disk " + size(r.DiskBytes)
+	}
+	if r.Findings > 0 {
+		text += "; findings " + short(float64(r.Findings))
+	}
+	return text
+}
+
+// short writes a number in few characters: 950, 12.3k, 4.5M.
+func short(n float64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return strings.Replace(humanize.SIWithDigits(n, 1, ""), " ", "", 1)
+}

@@ -41,6 +41,7 @@ func (a *app) newProgress(most uint64) *progress {
 		progressbar.OptionSetWriter(a.stderr),
 		progressbar.OptionSetWidth(12),
 		progressbar.OptionSpinnerType(14),
+		progressbar.OptionSetSpinnerChangeInterval(0), // each look is the next one
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionClearOnFinish(),

@@ -33,6 +33,12 @@ type Finding struct {
 	Detail string
 }
 
+// Kinds of what can only be wrong with a state, where nothing changes any more.
+const (
+	Deadlock   = "deadlock"
+	Unfinished = "unfinished"
+)
+
 // Error says what is wrong.
 func (f *Finding) Error() string { return f.Kind + ": " + f.Detail }
 
@@ -60,6 +66,8 @@ type State struct {
 	naming   naming
 	named    machine.Fingerprint
 	isNamed  bool
+	touched  bool // by the move under way
+	offered  []Move
 	failing  bool // the step of the operation's own instance was a failure
 	steps    int  // of the move under way
 	rowSeen  func(*machine.Record)
@@ -146,7 +154,7 @@ func (c capture) Record(r *machine.Record) {
 }
 
 // moved says that the state is not what it was.
-func (s *State) moved() { s.isNamed = false }
+func (s *State) moved() { s.isNamed, s.touched = false, true }
 
 // Moves appends what may happen next to dst.
 func (s *State) Moves(dst []Move) []Move {
@@ -243,7 +251,7 @@ func (s *State) simply() *Finding {
 			return s.take(Move(i))
 		}
 	}
-	return &Finding{Kind: "deadlock", Detail: "no call can go on"}
+	return &Finding{Kind: Deadlock, Detail: "no call can go on"}
 }
 
 // forgive lets the host wait again for what it waited for in vain.
@@ -545,7 +553,7 @@ func (s *State) Final() *Finding {
 		for i := range s.w.Queued() {
 			what = append(what, s.sys.rules.RefName(s.w.QueuedRoot(i))+" has to wait")
 		}
-		return &Finding{Kind: "deadlock", Detail: fmt.Sprint(what)}
+		return &Finding{Kind: Deadlock, Detail: fmt.Sprint(what)}
 	}
 	c := &s.sys.config
 	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp {
@@ -553,11 +561,11 @@ func (s *State) Final() *Finding {
 	}
 	for slot := range c.Slots {
 		if s.runState(slot) != s.sys.at.idle {
-			return &Finding{Kind: "unfinished", Detail: fmt.Sprintf("the run of slot %d is %s, with no fault", slot, s.w.StateName(s.w.Ref(s.sys.at.run.ID(), slot)))}
+			return &Finding{Kind: Unfinished, Detail: fmt.Sprintf("the run of slot %d is %s, with no fault", slot, s.w.StateName(s.w.Ref(s.sys.at.run.ID(), slot)))}
 		}
 	}
 	if s.host.runs > 0 {
-		return &Finding{Kind: "unfinished", Detail: fmt.Sprintf("%d runs are not admitted, with no fault", s.host.runs)}
+		return &Finding{Kind: Unfinished, Detail: fmt.Sprintf("%d runs are not admitted, with no fault", s.host.runs)}
 	}
 	return nil
 }

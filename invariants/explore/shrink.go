@@ -11,6 +11,8 @@ type Shrunk struct {
 	// Finding is of the kind of that which was shrunk.
 	Finding Finding
 	Config  model.Config
+	// Pools are those of the world that a log of it has.
+	Pools map[string]int
 	// Moves are the way there: see [System.MoveText].
 	Moves []string
 	// Taken is how many moves were taken to find it. GaveUp: there were no more to
@@ -44,7 +46,7 @@ func Shrink(f WalkFinding, most uint64) (*Shrunk, error) {
 		s.shrink()
 	}
 	out := &Shrunk{Finding: s.best.finding, Config: s.best.config, Taken: s.taken, GaveUp: s.spent()}
-	out.Moves = s.best.texts()
+	out.Moves, out.Pools = s.best.texts(), s.best.sys.Pools()
 	return out, nil
 }
 

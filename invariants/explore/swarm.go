@@ -58,7 +58,7 @@ func drawConfig(r *rand.Rand) model.Config {
 	c.Depth = 1 + r.IntN(c.Slots)
 	c.Submit, c.Caller, c.Async = one(2), one(3), one(3)
 	c.Borrowed, c.Records = one(3), one(2)
-	c.Close, c.Quarantine, c.Strangers = one(4), one(6), one(6)
+	c.Opening, c.Close, c.Quarantine, c.Detach, c.Strangers = one(4), one(4), one(6), one(8), one(6)
 	c.Spare, c.Polls = upTo(12), upTo(20)
 	c.Expiries, c.Recoveries = upTo(4), upTo(5)
 	if one(3) {

@@ -438,8 +438,10 @@ func (s *State) drive(root machine.Ref) *Finding {
 			return nil
 		}
 		if st.Status == machine.StepRefused {
-			// Submission looks at what came of the operations that it starts.
-			if root.Machine != s.sys.at.submit.ID() {
+			// Submission looks at what came of the operations that it starts, and a
+			// close at what came of its shutting the lane, which a run keeps open
+			// that was admitted just before the claim.
+			if root.Machine != s.sys.at.submit.ID() && root.Machine != s.sys.at.ops[opClose].m.ID() {
 				return &Finding{Kind: "refused", Detail: s.w.RefusalError(st).Error()}
 			}
 			if f := s.checked(st); f != nil {
@@ -484,13 +486,14 @@ func (s *State) over(root machine.Ref) *Finding {
 		}
 	}
 	for slot := range s.sys.config.Slots {
-		if s.runState(slot) != a.finalized {
-			continue
+		if s.runState(slot) == a.finalized {
+			if f := s.leave(s.w.Ref(a.run.ID(), slot)); f != nil {
+				return f
+			}
 		}
-		if f := s.leave(s.w.Ref(a.run.ID(), slot)); f != nil {
-			return f
+		if !s.occupied(slot) {
+			s.host.tried[slot] = 0
 		}
-		s.host.tried[slot] = 0
 	}
 	if root.Machine == a.token.ID() && s.w.StateName(root) == "spent" {
 		return s.leave(root)
@@ -557,6 +560,10 @@ func (s *State) Final() *Finding {
 	}
 	c := &s.sys.config
 	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp {
+		return nil
+	}
+	// A borrowed device is its owner's to recover: asking for it closes the lane.
+	if c.Borrowed && int(s.host.recoveries) < c.Recoveries {
 		return nil
 	}
 	for slot := range c.Slots {

@@ -438,10 +438,8 @@ func (s *State) drive(root machine.Ref) *Finding {
 			return nil
 		}
 		if st.Status == machine.StepRefused {
-			// Submission looks at what came of the operations that it starts, and a
-			// close at what came of its shutting the lane, which a run keeps open
-			// that was admitted just before the claim.
-			if root.Machine != s.sys.at.submit.ID() && root.Machine != s.sys.at.ops[opClose].m.ID() {
+			// An operation that goes on looks at what came of what it sent.
+			if !s.w.HasNext(root) {
 				return &Finding{Kind: "refused", Detail: s.w.RefusalError(st).Error()}
 			}
 			if f := s.checked(st); f != nil {

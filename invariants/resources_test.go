@@ -158,7 +158,7 @@ func TestResourceInvariantsNotice(t *testing.T) {
 			*row(d, "free_lock", "take-held") = machine.Row{ID: "take-held", From: "held", Event: "take", Then: []machine.Target{{}}}
 		},
 		"retired-owns-nothing": func(d []*machine.Definition) { row(d, "resources", "fence-bare").Guard = "domains == none" },
-		"tasks-counted":        func(d []*machine.Definition) { row(d, "task", "lost").Then[0].With = nil },
+		"tasks-are-counted":    func(d []*machine.Definition) { row(d, "task", "lost").Then[0].With = nil },
 		"endpoint-told": func(d []*machine.Definition) {
 			row(d, "endpoint", "tell").Then[0].To, row(d, "endpoint", "tell").Then[0].Emit = "failed", nil
 		},

@@ -69,6 +69,22 @@ func (p *progress) tell(r explore.Report) {
 	p.last = r
 }
 
+// tellWalks is what walks report to.
+func (p *progress) tellWalks(r explore.WalkReport) {
+	text := fmt.Sprintf("%s: %s walks, %s moves, %s/s", r.Elapsed.Round(time.Second), short(float64(r.Walks)), short(float64(r.Moves)), short(perSecond(r.Moves, r.Elapsed)))
+	if r.Findings > 0 {
+		text += "; findings " + short(float64(r.Findings))
+	}
+	switch {
+	case p.bar != nil:
+		p.bar.Describe(text)
+		_ = p.bar.Set64(int64(r.Walks))
+	case r.Elapsed-p.last.Elapsed >= lineEvery:
+		fmt.Fprintln(p.w, "fuzz: "+text)
+		p.last.Elapsed = r.Elapsed
+	}
+}
+
 // end takes the bar away.
 func (p *progress) end() {
 	if p.bar != nil {

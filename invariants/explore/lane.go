@@ -8,6 +8,14 @@ import (
 // Lane makes a [System] of a host, its lane and a simulated device: see
 // [model.New], whose errors it returns. Its states are [Marker]s.
 func Lane(c model.Config) (System, error) {
+	l, err := newLane(c)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func newLane(c model.Config) (*lane, error) {
 	s, err := model.New(c)
 	if err != nil {
 		return nil, err

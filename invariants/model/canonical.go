@@ -110,7 +110,7 @@ func (x *naming) append(dst []byte, n *machine.Naming) []byte {
 		c := &s.calls[i]
 		u(n.Ref(c.cmd.Ref.Pack()))
 		u(n.Ref(c.root.Pack()))
-		u(uint64(len(c.answers))<<1 | uint64(bit(c.due)))
+		u(uint64(len(c.answers))<<2 | uint64(bit(c.refused))<<1 | uint64(bit(c.due)))
 		for j := range c.answers {
 			a := &c.answers[j]
 			u(uint64(a.Outcome))

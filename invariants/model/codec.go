@@ -44,7 +44,7 @@ func (s *State) appendAll(dst []byte) []byte {
 			u(v)
 		}
 		u(uint64(c.ticket))
-		u(uint64(len(c.answers))<<1 | uint64(bit(c.due)))
+		u(uint64(len(c.answers))<<2 | uint64(bit(c.refused))<<1 | uint64(bit(c.due)))
 		for j := range c.answers {
 			dst = appendAnswer(dst, &c.answers[j])
 		}
@@ -171,13 +171,13 @@ func (r *reader) call(s *State, c *call) {
 	}
 	c.ticket = sim.Ticket(r.u())
 	n := r.count(1 << 12)
-	for range n >> 1 {
+	for range n >> 2 {
 		if r.err != nil {
 			break
 		}
 		answers = append(answers, r.answer())
 	}
-	c.answers, c.due = answers, n&1 != 0
+	c.answers, c.refused, c.due = answers, n&2 != 0, n&1 != 0
 	if c.due {
 		v := r.u()
 		c.res.Outcome, c.res.Accepted = machine.Outcome(v>>1), v&1 != 0

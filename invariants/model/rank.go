@@ -196,7 +196,7 @@ func (s *State) rank() (r rank) {
 		}
 	}
 	for slot := range s.sys.config.Slots {
-		if s.runState(slot) == a.idle && !s.under(a.prepare, slot) && !s.under(a.submit, slot) {
+		if !s.occupied(slot) {
 			continue
 		}
 		r[0]++
@@ -226,6 +226,12 @@ func (s *State) rank() (r rank) {
 	}
 	r[4], r[5] = s.dev.Left()
 	return r
+}
+
+// occupied reports whether a slot has a run, or something that may bring one.
+func (s *State) occupied(slot int) bool {
+	a := &s.sys.at
+	return s.runState(slot) != a.idle || s.under(a.prepare, slot) || s.under(a.submit, slot)
 }
 
 // under reports whether an operation of a slot is under way: not in the state

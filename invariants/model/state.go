@@ -33,6 +33,12 @@ type Finding struct {
 	Detail string
 }
 
+// Kinds of what can only be wrong with a state, where nothing changes any more.
+const (
+	Deadlock   = "deadlock"
+	Unfinished = "unfinished"
+)
+
 // Error says what is wrong.
 func (f *Finding) Error() string { return f.Kind + ": " + f.Detail }
 
@@ -60,9 +66,11 @@ type State struct {
 	naming   naming
 	named    machine.Fingerprint
 	isNamed  bool
+	touched  bool // by the move under way
+	offered  []Move
 	failing  bool   // the last step of the operation's own instance was a failure
 	refusal  string // the first event of the operation that was refused, in this move
-	steps    int  // of the move under way
+	steps    int    // of the move under way
 	rowSeen  func(*machine.Record)
 }
 
@@ -73,6 +81,9 @@ type call struct {
 	root    machine.Ref
 	ticket  sim.Ticket
 	answers []sim.Answer
+	// refused: an event that its operation sent was refused, and the operation
+	// has not said what it makes of that.
+	refused bool
 	// due: the command's result waits for other instances to take it.
 	due bool
 	res machine.Result
@@ -147,7 +158,7 @@ func (c capture) Record(r *machine.Record) {
 }
 
 // moved says that the state is not what it was.
-func (s *State) moved() { s.isNamed = false }
+func (s *State) moved() { s.isNamed, s.touched = false, true }
 
 // Moves appends what may happen next to dst.
 func (s *State) Moves(dst []Move) []Move {
@@ -199,7 +210,7 @@ next:
 
 // Take lets a move happen, which is one of those that Moves gave for this state.
 func (s *State) Take(m Move) *Finding {
-	s.steps, s.refusal = 0, ""
+	s.steps = 0
 	before, as := s.rank(), s.Fingerprint()
 	f := s.take(m)
 	if f == nil && !s.isNamed && s.Fingerprint() != as {
@@ -244,7 +255,7 @@ func (s *State) simply() *Finding {
 			return s.take(Move(i))
 		}
 	}
-	return &Finding{Kind: "deadlock", Detail: "no call can go on"}
+	return &Finding{Kind: Deadlock, Detail: "no call can go on"}
 }
 
 // forgive lets the host wait again for what it waited for in vain.
@@ -279,7 +290,7 @@ func (s *State) issue(o operation, slot int, args ...uint64) *Finding {
 // issued starts an operation. If it is refused, nothing has changed.
 func (s *State) issued(o operation, slot int, args []uint64) (refused bool, f *Finding) {
 	s.keep()
-	s.failing = false
+	s.failing, s.refusal = false, ""
 	st := s.w.Issue(s.w.Ref(o.m.ID(), slot), o.ev, args...)
 	if st.Status == machine.StepRefused || st.Status == machine.Deferred {
 		return true, s.checked(st)
@@ -323,7 +334,7 @@ func (s *State) went(st *machine.Step) *Finding {
 	}
 	n := len(s.calls)
 	s.calls = resize(s.calls, n+1)
-	s.calls[n] = call{cmd: cmd, row: row, root: root, answers: s.calls[n].answers[:0]}
+	s.calls[n] = call{cmd: cmd, row: row, root: root, refused: s.refusal != "", answers: s.calls[n].answers[:0]}
 	return s.perform(n)
 }
 
@@ -359,6 +370,10 @@ func (s *State) run(cmd *machine.Command) (res machine.Result) {
 func (s *State) settle(i int) *Finding {
 	c := &s.calls[i]
 	root := c.root
+	s.failing, s.refusal = false, ""
+	if c.refused {
+		s.refusal = "an event that " + s.sys.rules.RefName(root) + " sent"
+	}
 	s.keep()
 	st := s.w.Settle(c.cmd.Ref, c.res)
 	if st.Status == machine.Deferred {
@@ -406,10 +421,15 @@ func (s *State) pump(root machine.Ref) *Finding {
 				continue
 			}
 			seq := s.w.Seq()
+			s.failing, s.refusal = false, ""
 			if f := s.drive(r); f != nil {
 				return f
 			}
-			again = s.w.Seq() != seq
+			if again = s.w.Seq() != seq; again {
+				if f := s.over(r); f != nil {
+					return f
+				}
+			}
 		}
 	}
 	return nil
@@ -455,8 +475,7 @@ func (s *State) over(root machine.Ref) *Finding {
 		return nil
 	}
 	a := &s.sys.at
-	// Submission looks at what came of the operations that it starts.
-	if s.refusal != "" && !s.failing && root.Machine != a.submit.ID() {
+	if s.refusal != "" && !s.failing {
 		return &Finding{Kind: "refused", Detail: s.refusal}
 	}
 	s.refusal = ""
@@ -483,13 +502,14 @@ func (s *State) over(root machine.Ref) *Finding {
 		}
 	}
 	for slot := range s.sys.config.Slots {
-		if s.runState(slot) != a.finalized {
-			continue
+		if s.runState(slot) == a.finalized {
+			if f := s.leave(s.w.Ref(a.run.ID(), slot)); f != nil {
+				return f
+			}
 		}
-		if f := s.leave(s.w.Ref(a.run.ID(), slot)); f != nil {
-			return f
+		if !s.occupied(slot) {
+			s.host.tried[slot] = 0
 		}
-		s.host.tried[slot] = 0
 	}
 	if root.Machine == a.token.ID() && s.w.StateName(root) == "spent" {
 		return s.leave(root)
@@ -552,20 +572,23 @@ func (s *State) Final() *Finding {
 		for i := range s.w.Queued() {
 			what = append(what, s.sys.rules.RefName(s.w.QueuedRoot(i))+" has to wait")
 		}
-		return &Finding{Kind: "deadlock", Detail: fmt.Sprint(what)}
+		return &Finding{Kind: Deadlock, Detail: fmt.Sprint(what)}
 	}
 	c := &s.sys.config
-	// Asked to recover a borrowed device, a lane admits nothing any more.
-	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp || c.Borrowed && int(s.host.recoveries) < c.Recoveries {
+	if s.faulted() || c.Tokens > 0 || c.Quarantine || c.Close || c.Detach || s.host.gaveUp {
+		return nil
+	}
+	// A borrowed device is its owner's to recover: asking for it closes the lane.
+	if c.Borrowed && int(s.host.recoveries) < c.Recoveries {
 		return nil
 	}
 	for slot := range c.Slots {
 		if s.runState(slot) != s.sys.at.idle {
-			return &Finding{Kind: "unfinished", Detail: fmt.Sprintf("the run of slot %d is %s, with no fault", slot, s.w.StateName(s.w.Ref(s.sys.at.run.ID(), slot)))}
+			return &Finding{Kind: Unfinished, Detail: fmt.Sprintf("the run of slot %d is %s, with no fault", slot, s.w.StateName(s.w.Ref(s.sys.at.run.ID(), slot)))}
 		}
 	}
 	if s.host.runs > 0 {
-		return &Finding{Kind: "unfinished", Detail: fmt.Sprintf("%d runs are not admitted, with no fault", s.host.runs)}
+		return &Finding{Kind: Unfinished, Detail: fmt.Sprintf("%d runs are not admitted, with no fault", s.host.runs)}
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ NEXT :=
 TOOLS := bin/staticcheck bin/gofumpt bin/apiguard
 
 .NOTPARALLEL:
-.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore docs docs-check fuzz soak api check
+.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore verify docs docs-check fuzz soak api check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,8 +70,12 @@ onboard-tsan: ## the C of the onboard backend and its driver under ThreadSanitiz
 bench: ## the peers side by side (BENCH=regexp chooses)
 	cd bench && go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
-explore: ## the rules against a device that may answer anything, in the larger models
+explore: ## explore every model of a lane, and write docs/verification.md
+	go run ./docs/verify
 	go test -timeout 60m -run EveryAnswer -v ./invariants -full
+
+verify: ## explore the models that take seconds
+	go run ./docs/verify -short
 
 docs: ## write the generated parts of docs/ anew
 	go run ./docs/gen
@@ -88,7 +92,7 @@ soak: ## many goroutines at an orchestrator on a device with faults (N=1000000 o
 api: bin/apiguard ## fail if the public API breaks what the last release promised
 	bin/apiguard -next '$(NEXT)' .
 
-check: lint docs-check api fuzz test onboard-race onboard-asan onboard-tsan ## everything that CI checks
+check: lint docs-check api fuzz verify test onboard-race onboard-asan onboard-tsan ## everything that CI checks
 
 $(TOOLS) &: tools/go.mod tools/go.sum $(wildcard tools/apiguard/*.go)
 	mkdir -p bin

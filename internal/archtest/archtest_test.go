@@ -32,6 +32,7 @@ var rules = []Rule{
 
 	{Dirs: "cmd/...", Imports: concat(exploreAndBelow, simulator, []string{"backend/onboard", "cmd/..."}), TestImports: device},
 	{Dirs: "docs/gen", Imports: exploreAndBelow},
+	{Dirs: "docs/verify", Imports: exploreAndBelow},
 
 	{Dirs: "internal/archtest"},
 	{Dirs: "internal/covertest", TestImports: statesAndBelow},

@@ -159,7 +159,7 @@ func (f *frontier) spill(c *chunk) error {
 	if f.file == nil {
 		file, err := os.CreateTemp(f.store.dir, "runfence-explore-*.frontier")
 		if err != nil {
-			return err
+			return fmt.Errorf("cannot put states on disk: %w", err)
 		}
 		// Where a file that is open may be removed, it goes now: then nothing is
 		// left behind whatever ends the process.

@@ -24,7 +24,9 @@ type small struct {
 	// form turns v into what all states that look like it turn into; nil is v as
 	// it is.
 	form func(v []byte)
-	rows []string
+	// write changes what AppendBinary wrote; nil is not at all.
+	write func(v []byte)
+	rows  []string
 	// row says which row a move takes.
 	row func(v []byte, m explore.Move) int
 }
@@ -76,7 +78,13 @@ func fingerprint(b []byte) machine.Fingerprint {
 	return machine.Fingerprint{Hi: bits.RotateLeft64(h, 32) * 0xd6e8feb86659fd93, Lo: h}
 }
 
-func (s *smallState) AppendBinary(dst []byte) []byte { return append(dst, s.v...) }
+func (s *smallState) AppendBinary(dst []byte) []byte {
+	dst = append(dst, s.v...)
+	if s.sys.write != nil {
+		s.sys.write(dst[len(dst)-len(s.v):])
+	}
+	return dst
+}
 
 func (s *smallState) SetBinary(src []byte) error {
 	if len(src) != len(s.sys.start) {

@@ -3,6 +3,8 @@ package explore
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,8 +85,14 @@ func TestFrontierGivesWhatItGot(t *testing.T) {
 
 // States that the disk gives back changed are an error, not other states.
 func TestFrontierNoticesOtherBytes(t *testing.T) {
-	f := &frontier{store: &chunkStore{dir: t.TempDir(), room: func() int64 { return 0 }}}
+	dir := t.TempDir()
+	f := &frontier{store: &chunkStore{dir: dir, room: func() int64 { return 0 }}}
 	require.NoError(t, f.put(appendRecord(f.store.buffer(), 1, 2, note{text: "as it was written"}), 1))
+	if runtime.GOOS != "windows" {
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, "whatever ends the process leaves nothing behind")
+	}
 	b := make([]byte, f.end)
 	_, err := f.file.ReadAt(b, 0)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -65,7 +66,9 @@ func TestFrontierGivesWhatItGot(t *testing.T) {
 				require.Equal(t, len(put) == before, n == 0)
 			}
 			chunks, want := 0, f.left()
-			require.NoError(t, f.each(func(b []byte) error {
+			require.NoError(t, f.each(func(packed []byte) error {
+				b, err := s2.Decode(nil, packed)
+				require.NoError(t, err)
 				chunks++
 				read(b)
 				return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -279,6 +280,7 @@ func heavy(s *small, n int) *small {
 	s.name += fmt.Sprintf(", %d bytes", n)
 	real := len(s.start)
 	s.start = append(s.start, make([]byte, n)...)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(s.start[real:]) // which does not pack
 	if moves := s.moves; moves != nil {
 		s.moves = func(v []byte, dst []explore.Move) []explore.Move { return moves(v[:real], dst) }
 	}

@@ -22,8 +22,8 @@ import (
 // subject is what explore searches.
 type subject struct {
 	explore.System
-	// story writes a way through it as a scenario.
-	story func(about string, moves []string) ([]byte, error)
+	// story writes a way through it as a scenario, which has the patches in it.
+	story func(patches []string, about string, moves []string) ([]byte, error)
 }
 
 // lane is the subject that the words bound, a lane and its device.
@@ -34,8 +34,8 @@ func lane(rules *machine.Rules, bounds []string) (subject, error) {
 	}
 	c.Rules = rules
 	sys, err := explore.Lane(c)
-	return subject{sys, func(about string, moves []string) ([]byte, error) {
-		return explore.Story{Config: c, About: about, Moves: moves}.Scenario(nil)
+	return subject{sys, func(patches []string, about string, moves []string) ([]byte, error) {
+		return explore.Story{Config: c, Patches: patches, About: about, Moves: moves}.Scenario(nil)
 	}}, err
 }
 
@@ -94,9 +94,10 @@ States that wait do not count as memory: past the bound they go to files in --di
 which are gone when the search ends, however it ends.
 
 A finding is exit 1. Its moves are printed, one a line; --scenario keeps them as
-a file that shows the finding again. --rules takes the rules from a file.`,
+a file that shows the finding again. --rules takes the rules from a file, and each
+--patch changes them; the scenario has the patches in it, but not the file.`,
 		Example: `  runfence explore runs=2 slots=2 depth=2 submit caller
-  runfence explore runs=1 faults=1 spare=1 recoveries=1 --scenario found.txt
+  runfence explore runs=1 --patch 'run/drained: to launched' --scenario found.txt
   runfence explore runs=2 slots=2 faults=1 --memory 8GiB --checkpoint big.rfe
   runfence explore runs=2 slots=2 faults=1 --checkpoint big.rfe --resume`,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -137,6 +138,7 @@ a file that shows the finding again. --rules takes the rules from a file.`,
 	must(cmd.MarkFlagDirname("dir"))
 	a.jsonFlag(cmd)
 	a.rulesFlag(cmd)
+	a.patchFlag(cmd)
 	return cmd
 }
 
@@ -198,7 +200,7 @@ func (a *app) explore(sys subject, o *searched) error {
 		return err
 	case len(r.Findings) > 0:
 		if o.scenario != "" {
-			if err := writeStory(o.scenario, sys, &r.Findings[0]); err != nil {
+			if err := a.writeStory(o.scenario, sys, &r.Findings[0]); err != nil {
 				return err
 			}
 		}
@@ -210,9 +212,9 @@ func (a *app) explore(sys subject, o *searched) error {
 }
 
 // writeStory writes the way to a finding as a scenario.
-func writeStory(file string, sys subject, c *explore.Counterexample) error {
+func (a *app) writeStory(file string, sys subject, c *explore.Counterexample) error {
 	what, _, _ := strings.Cut(c.Finding.Detail, "\n")
-	b, err := sys.story(fmt.Sprintf("%s: %s\nExplored: %s.", c.Finding.Kind, what, sys.Name()), c.Texts)
+	b, err := sys.story(a.patches, fmt.Sprintf("%s: %s\nExplored: %s.", c.Finding.Kind, what, sys.Name()), c.Texts)
 	if err != nil {
 		return fmt.Errorf("cannot tell the way to the finding as a scenario: %w", err)
 	}

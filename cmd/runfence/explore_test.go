@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,10 +103,7 @@ func exploring(t *testing.T, four bool) *shell {
 		if len(bounds) > 0 {
 			return subject{}, fmt.Errorf("jugs have no %q", bounds[0])
 		}
-		return subject{jugs{four}, func(about string, moves []string) ([]byte, error) {
-			if about == "" {
-				return nil, errors.New("about nothing")
-			}
+		return subject{jugs{four}, func(_ []string, about string, moves []string) ([]byte, error) {
 			return []byte("# " + about + "\n" + strings.Join(moves, "\n")), nil
 		}}, nil
 	}
@@ -289,37 +285,29 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
-// What is wrong with rules is found, and told as a scenario.
+// What is wrong with rules is found, told as a scenario that shows it again, and
+// recorded as a log that replays.
 func TestExploreBrokenRules(t *testing.T) {
-	rules := states.Rules()
-	var defs []*machine.Definition
-	for i := range rules.NumMachines() {
-		def := *rules.At(machine.MachineID(i)).Definition()
-		if def.Name == "drain" {
-			// A wait that expired is taken for one that ended.
-			def.Rows = slices.Clone(def.Rows)
-			row := slices.IndexFunc(def.Rows, func(r machine.Row) bool { return r.ID == "core_wait" })
-			then := slices.Clone(def.Rows[row].Then)
-			on := slices.IndexFunc(then, func(o machine.Target) bool { return o.On == "timedout" })
-			require.Positive(t, on)
-			was := then[on].On
-			then[on] = then[on-1]
-			then[on].On = was
-			def.Rows[row].Then = then
-		}
-		defs = append(defs, &def)
-	}
-	broken, err := machine.Compile(defs...)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "found.txt")
-	r := newShell(broken).run("explore", "runs=1", "expiries=1", "--scenario", file)
+	dir := t.TempDir()
+	file, log := filepath.Join(dir, "found.txt"), filepath.Join(dir, "found.log")
+	const broken = "run/drained: to launched"
+	s := newShell(states.Rules())
+	r := s.run("explore", "runs=1", "--patch", broken, "--scenario", file)
 	require.Equal(t, 1, r.code, r.err)
-	require.Contains(t, r.out, "timeout-proves-nothing: ")
-	require.Contains(t, r.out, "device expire drain[0].WaitEvent\n")
+	require.Contains(t, r.out, "unfinished: the run of slot 0 is launched, with no fault\nin the state after ")
+	require.Contains(t, r.out, "\n    1  start prepare 0\n")
 	story, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Contains(t, string(story), "model begin runs=1 expiries=1\nmove start prepare 0\n")
-	require.Contains(t, string(story), "! timeout-proves-nothing: ")
+	require.Contains(t, string(story), "Explored: runs=1.\n\npatch "+broken+"\nmodel begin runs=1\nmove start prepare 0\n")
+	require.Contains(t, string(story), "! unfinished: the run of slot 0 is launched, with no fault\n")
+
+	r = s.run("run", "--check", file)
+	require.Equal(t, 0, r.code, r.out+r.err)
+	r = s.run("run", "--log", log, file)
+	require.Equal(t, 0, r.code, r.out+r.err)
+	r = s.run("replay", log, "--patch", broken)
+	require.Equal(t, 0, r.code, r.out+r.err)
+	require.Equal(t, 0, s.run("explore", "runs=1").code, "the rules as they are hold")
 }
 
 // A process that is told to stop leaves its checkpoint, and nothing else.

@@ -183,9 +183,7 @@ func (s *search) writeBody(w *bodyWriter) {
 	}
 	for _, f := range []*frontier{s.now, s.next} {
 		w.number(uint64(f.left()))
-		var packed []byte
-		if err := f.each(func(records []byte) error {
-			packed = s2.Encode(packed[:cap(packed)], records)
+		if err := f.each(func(packed []byte) error {
 			w.number(uint64(len(packed)))
 			w.bytes(packed)
 			return w.err
@@ -459,7 +457,8 @@ func (s *search) readChunk(r *bodyReader, f *frontier) {
 		r.fail("a chunk of states cannot be read")
 		return
 	}
-	b, err := s2.Decode(s.store.buffer()[:chunkBytes], packed)
+	b := s.store.buffer()
+	b, err := s2.Decode(b[:cap(b)], packed)
 	if err != nil {
 		r.fail("a chunk of states cannot be read")
 		return

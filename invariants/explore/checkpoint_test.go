@@ -44,7 +44,7 @@ func TestResumedSearchSaysTheSame(t *testing.T) {
 	}{
 		{sys: quarrel(alike(counters(3, 4)), 3, 4), batch: 1, from: 1},
 		{sys: quarrel(partly(counters(4, 4)), 4, 4), o: explore.Options{KeepGoing: true}, batch: 4, from: 1},
-		{sys: heavy(quarrel(alike(counters(5, 6)), 5, 6), 10_000), o: explore.Options{KeepGoing: true, Workers: 3, Memory: 800 << 10}, batch: 3, from: 16, spills: true},
+		{sys: heavy(quarrel(alike(counters(5, 6)), 5, 6), 10_000), o: explore.Options{KeepGoing: true, Workers: 3, Memory: 700 << 10}, batch: 3, from: 16, spills: true},
 	} {
 		want := search(t, c.sys, explore.Options{KeepGoing: c.o.KeepGoing, Workers: 1})
 		require.NotEmpty(t, want.Findings)

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -75,7 +76,11 @@ type chunkStore struct {
 	free [][]byte
 }
 
-// buffer returns an empty one to write a chunk into.
+// bufferBytes is enough for the records of a chunk, and for what they become
+// when they are packed.
+const bufferBytes = chunkBytes + chunkBytes/16
+
+// buffer returns an empty one for a chunk.
 func (s *chunkStore) buffer() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,18 +89,29 @@ func (s *chunkStore) buffer() []byte {
 		s.free = s.free[:n-1]
 		return b[:0]
 	}
-	return make([]byte, 0, chunkBytes)
+	return make([]byte, 0, bufferBytes)
 }
 
 func (s *chunkStore) recycle(b []byte) {
 	const most = 64
-	if cap(b) != chunkBytes {
+	if cap(b) != bufferBytes {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.free) < most {
 		s.free = append(s.free, b)
+	}
+}
+
+// kept accounts for so many bytes in memory.
+func (s *chunkStore) kept(n int64) {
+	now := s.inMemory.Add(n)
+	for {
+		peak := s.peakMemory.Load()
+		if now <= peak || s.peakMemory.CompareAndSwap(peak, now) {
+			return
+		}
 	}
 }
 
@@ -116,32 +132,29 @@ type frontier struct {
 	packed []byte
 }
 
-// chunk is some records: in memory, or compressed in the file.
+// chunk is some records, packed; in memory, or in the file.
 type chunk struct {
-	data []byte
-	sum  uint64 // of the records, if they are in the file
-	at   int64
-	size int32
-	raw  int32
+	packed []byte
+	at     int64
+	size   int32
+	sum    uint64 // of the bytes in the file
 }
 
 // put adds the records of b, which is the frontier's from then on.
 func (f *frontier) put(b []byte, records int) error {
-	c := chunk{data: b, raw: int32(len(b))}
-	if f.store.inMemory.Load()+int64(cap(b)) > f.store.room() {
-		if err := f.spill(&c); err != nil {
+	scratch := f.store.buffer()
+	packed := s2.Encode(scratch[:cap(scratch)], b)
+	c := chunk{size: int32(len(packed))}
+	if n := int64(len(packed)); f.store.inMemory.Load()+n > f.store.room() {
+		if err := f.spill(&c, packed); err != nil {
 			return err
 		}
-		f.store.recycle(b)
 	} else {
-		n := f.store.inMemory.Add(int64(cap(b)))
-		for {
-			peak := f.store.peakMemory.Load()
-			if n <= peak || f.store.peakMemory.CompareAndSwap(peak, n) {
-				break
-			}
-		}
+		c.packed = bytes.Clone(packed)
+		f.store.kept(n)
 	}
+	f.store.recycle(scratch)
+	f.store.recycle(b)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.chunks = append(f.chunks, c)
@@ -149,24 +162,21 @@ func (f *frontier) put(b []byte, records int) error {
 	return nil
 }
 
-// spill moves a chunk to the file.
-func (f *frontier) spill(c *chunk) error {
-	packed := s2.Encode(nil, c.data)
-	c.sum, c.size = xxhash.Sum64(c.data), int32(len(packed))
-	c.data = nil
+// spill writes a chunk to the file.
+func (f *frontier) spill(c *chunk, packed []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.file == nil {
 		file, err := os.CreateTemp(f.store.dir, "runfence-explore-*.frontier")
 		if err != nil {
-			return err
+			return fmt.Errorf("cannot put states on disk: %w", err)
 		}
 		// Where a file that is open may be removed, it goes now: then nothing is
 		// left behind whatever ends the process.
 		_ = os.Remove(file.Name())
 		f.file = file
 	}
-	c.at = f.end
+	c.at, c.sum = f.end, xxhash.Sum64(packed)
 	if _, err := f.file.WriteAt(packed, c.at); err != nil {
 		return fmt.Errorf("cannot put states on disk: %w", err)
 	}
@@ -176,17 +186,19 @@ func (f *frontier) spill(c *chunk) error {
 	return nil
 }
 
-// load reads a chunk of the file into dst.
-func (f *frontier) load(dst []byte, c *chunk) ([]byte, error) {
+// bytes returns a chunk as it is packed, until the next call.
+func (f *frontier) bytes(c *chunk) ([]byte, error) {
+	if c.packed != nil {
+		return c.packed, nil
+	}
 	f.packed = slices.Grow(f.packed[:0], int(c.size))[:c.size]
 	if _, err := f.file.ReadAt(f.packed, c.at); err != nil {
 		return nil, fmt.Errorf("cannot read states back: %w", err)
 	}
-	dst, err := s2.Decode(dst[:cap(dst)], f.packed)
-	if err != nil || xxhash.Sum64(dst) != c.sum {
+	if xxhash.Sum64(f.packed) != c.sum {
 		return nil, fmt.Errorf("cannot read states back: %s has other bytes than were written", f.file.Name())
 	}
-	return dst, nil
+	return f.packed, nil
 }
 
 // take appends at most n records to dst and returns how many they are; none
@@ -220,41 +232,35 @@ func (f *frontier) turn() error {
 		return nil
 	}
 	c := &f.chunks[f.next]
-	if c.data == nil {
-		b, err := f.load(f.store.buffer(), c)
-		if err != nil {
-			return err
-		}
-		f.buf = b
-	} else {
-		f.buf, c.data = c.data, nil
-		f.store.inMemory.Add(-int64(cap(f.buf)))
+	packed, err := f.bytes(c)
+	if err != nil {
+		return err
 	}
+	b := f.store.buffer()
+	if f.buf, err = s2.Decode(b[:cap(b)], packed); err != nil {
+		return fmt.Errorf("cannot read states back: %w", err)
+	}
+	f.store.inMemory.Add(-int64(len(c.packed)))
+	c.packed = nil
 	f.open = f.buf
 	f.next++
 	return nil
 }
 
-// each gives f what take has not given out, chunk by chunk. It must not run at
-// the same time as take or put.
-func (f *frontier) each(give func(records []byte) error) error {
+// each gives what take has not given out, packed, chunk by chunk. It must not
+// run at the same time as take or put.
+func (f *frontier) each(give func(packed []byte) error) error {
 	if len(f.open) > 0 {
-		if err := give(f.open); err != nil {
+		if err := give(s2.Encode(nil, f.open)); err != nil {
 			return err
 		}
 	}
-	var buf []byte
 	for i := f.next; i < len(f.chunks); i++ {
-		c := &f.chunks[i]
-		b := c.data
-		if b == nil {
-			var err error
-			if buf, err = f.load(buf, c); err != nil {
-				return err
-			}
-			b = buf
+		packed, err := f.bytes(&f.chunks[i])
+		if err != nil {
+			return err
 		}
-		if err := give(b); err != nil {
+		if err := give(packed); err != nil {
 			return err
 		}
 	}
@@ -275,11 +281,9 @@ func (f *frontier) left() int {
 func (f *frontier) empty() error {
 	f.store.recycle(f.buf)
 	for _, c := range f.chunks[f.next:] {
-		if c.data != nil {
-			f.store.inMemory.Add(-int64(cap(c.data)))
-			f.store.recycle(c.data)
-		}
+		f.store.inMemory.Add(-int64(len(c.packed)))
 	}
+	clear(f.chunks)
 	f.chunks, f.next, f.buf, f.open = f.chunks[:0], 0, nil, nil
 	f.records.Store(0)
 	if f.file == nil {

@@ -41,8 +41,8 @@ type Options struct {
 	// Tick is how often Progress is called within a level; 0 is once a second.
 	Tick time.Duration
 
-	// batch is how many states a worker takes at a time, and batchDone is called
-	// after each, for tests.
+	// batch, if not 0, is how many states a worker takes at a time, and batchDone
+	// is called after each, for tests.
 	batch     int
 	batchDone func()
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/runfence/runfence/machine"
 )
 
-// batchStates is how many states a worker takes at a time.
+// batchStates is how many states a worker takes at a time, unless a level has so
+// few that others would have none.
 const batchStates = 64
 
 // Search visits every state of a system within the bounds, level by level: all
@@ -27,7 +28,6 @@ const batchStates = 64
 // are of files, [*CheckpointError] for a checkpoint, or match [ErrUnfaithful].
 func Search(ctx context.Context, sys System, o Options) (_ *Result, err error) {
 	o.Workers = cmp.Or(max(o.Workers, 0), runtime.GOMAXPROCS(0))
-	o.batch = cmp.Or(o.batch, batchStates)
 	o.Tick = cmp.Or(o.Tick, time.Second)
 	s := &search{sys: sys, o: o, table: newTable(), findings: map[string]*tally{}, started: time.Now()}
 	s.store = &chunkStore{dir: o.Dir, room: func() int64 { return math.MaxInt64 }}
@@ -60,6 +60,7 @@ type search struct {
 	now, next *frontier // the level that is expanded, and what it leads to
 	depth     int       // of the states of now
 	reached   uint64    // the states of now and of all levels before
+	batch     int       // how many of them a worker takes at a time
 	workers   []*worker
 
 	states, edges, expanded, found atomic.Uint64
@@ -154,8 +155,9 @@ func (s *search) why(ctx context.Context) Stop {
 
 // level expands what is left of a level, or until it is to stop.
 func (s *search) level(ctx context.Context) error {
-	batches := (int(s.now.records.Load()) + s.o.batch - 1) / s.o.batch
-	workers := s.workers[:min(len(s.workers), batches)]
+	records := int(s.now.records.Load())
+	s.batch = cmp.Or(s.o.batch, min(batchStates, max(1, records/(4*len(s.workers)))))
+	workers := s.workers[:min(len(s.workers), records)]
 	var wg sync.WaitGroup
 	for _, w := range workers[1:] {
 		wg.Go(func() { w.run(ctx) })

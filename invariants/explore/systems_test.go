@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -24,7 +25,9 @@ type small struct {
 	// form turns v into what all states that look like it turn into; nil is v as
 	// it is.
 	form func(v []byte)
-	rows []string
+	// write changes what AppendBinary wrote; nil is not at all.
+	write func(v []byte)
+	rows  []string
 	// row says which row a move takes.
 	row func(v []byte, m explore.Move) int
 }
@@ -76,7 +79,13 @@ func fingerprint(b []byte) machine.Fingerprint {
 	return machine.Fingerprint{Hi: bits.RotateLeft64(h, 32) * 0xd6e8feb86659fd93, Lo: h}
 }
 
-func (s *smallState) AppendBinary(dst []byte) []byte { return append(dst, s.v...) }
+func (s *smallState) AppendBinary(dst []byte) []byte {
+	dst = append(dst, s.v...)
+	if s.sys.write != nil {
+		s.sys.write(dst[len(dst)-len(s.v):])
+	}
+	return dst
+}
 
 func (s *smallState) SetBinary(src []byte) error {
 	if len(src) != len(s.sys.start) {
@@ -271,6 +280,7 @@ func heavy(s *small, n int) *small {
 	s.name += fmt.Sprintf(", %d bytes", n)
 	real := len(s.start)
 	s.start = append(s.start, make([]byte, n)...)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(s.start[real:]) // which does not pack
 	if moves := s.moves; moves != nil {
 		s.moves = func(v []byte, dst []explore.Move) []explore.Move { return moves(v[:real], dst) }
 	}

@@ -63,7 +63,7 @@ func (w *worker) batches(ctx context.Context) error {
 
 func (w *worker) expandBatch() (more bool, err error) {
 	var n int
-	w.batch, n, err = w.s.now.take(w.batch[:0], w.s.o.batch)
+	w.batch, n, err = w.s.now.take(w.batch[:0], w.s.batch)
 	if n == 0 || err != nil {
 		return false, err
 	}

@@ -34,6 +34,31 @@ type stage struct {
 	under   map[uint64]bool
 }
 
+// patience is work that is over when it is let, and can be finalized then.
+type patience struct {
+	done chan struct{}
+	over atomic.Int32
+}
+
+func (p *patience) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *patience) Finalize(context.Context) error {
+	select {
+	case <-p.done:
+		p.over.Add(1)
+		return nil
+	default:
+		return ErrUnproven
+	}
+}
+
 // broken ends a race with what does not hold.
 type broken string
 
@@ -447,6 +472,42 @@ var races = map[string]func(s *stage){
 		s.goOn(at)
 		one, two := s.whole("the first", first), s.whole("the second", second)
 		s.that(errors.Is(one, ErrTaskFailed) && one == two && h.Wait(s.ctx) == one, "one is told %v and another %v", one, two)
+	},
+	// A close whose caller gives up is taken over by another that waits (R16, R25).
+	"close taken over": func(s *stage) {
+		var job *Task
+		s.submit(func() { s.domain(); job, _ = s.o.AddTask(s.ctx, "job") })
+		patient, giveUp := context.WithCancel(s.ctx)
+		first := s.start(func() error { return s.o.Close(patient) })
+		second := s.start(func() error { return s.o.Close(s.ctx) })
+		giveUp()
+		s.that(errors.Is(s.whole("the first close", first), ErrCloseBudget), "a close that was given up is told otherwise")
+		ended, _ := second()
+		s.that(!ended && s.closes == 0, "the other did not wait")
+		s.that(job.Done(s.ctx, nil) == nil, "the task cannot report")
+		s.that(s.whole("the other close", second) == nil && s.closes == 1 && len(s.freed) == 1, "the other did not go on")
+	},
+	// Work that has to be waited for is waited for by one waiter at a time. When
+	// that one gives up, the others wait on, and are told nothing of it (R20).
+	"waiter gives up": func(s *stage) {
+		work := &patience{done: make(chan struct{})}
+		h := s.submit(func() {
+			_, err := s.o.Attach(s.ctx, "work", work)
+			s.that(err == nil, "attach: %v", err)
+		})
+		short, giveUp := context.WithCancel(s.ctx)
+		first := s.start(func() error { return h.Wait(short) })
+		second := s.start(func() error { return h.Wait(s.ctx) })
+		third := s.start(func() error { return h.Wait(s.ctx) })
+		giveUp()
+		s.that(errors.Is(s.whole("the waiter that gives up", first), ErrRunWait), "a wait that was given up is told otherwise")
+		for _, w := range []func() (bool, error){second, third} {
+			ended, err := w()
+			s.that(!ended, "another waiter is told %v", err)
+		}
+		close(work.done)
+		s.that(s.whole("the second", second) == nil && s.whole("the third", third) == nil, "the run fails")
+		s.that(work.over.Load() == 1, "the work was finalized %d times", work.over.Load())
 	},
 	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
 	"submit while another builds": func(s *stage) {

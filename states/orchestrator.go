@@ -15,7 +15,8 @@ import (
 // without any lock of its own, and one ReleaseDomain at a time (R22). An error
 // means attempted and failed; a panic is taken for one. The context marks its
 // origin: through it the orchestrator refuses with [machine.ErrReentrant] what
-// would wait for this very call.
+// would wait for this very call. That of a release is never done: what fails is
+// not tried again, so no deadline of whoever comes by may make it fail.
 type ResourceBackend interface {
 	// ReleaseResource gives an object of one of the three groups back.
 	ReleaseResource(ctx context.Context, g Group, key uint64) error
@@ -245,9 +246,6 @@ func (o *Orchestrator) Submit(ctx context.Context, build func(ctx context.Contex
 		}
 		_, err := o.d.Fire(ctx, one(o.at.building), o.at.start)
 		o.graph = nil
-		if errors.Is(err, ErrPriorRun) {
-			continue // it came out of nowhere: it is drained too
-		}
 		if errors.Is(err, ErrTooManyRuns) && !full {
 			// Every run is over, so somebody is just making their places free.
 			full = true
@@ -298,7 +296,8 @@ func (o *Orchestrator) drain(ctx context.Context) error {
 // it is not there for the runs.
 //
 // With the budget spent, nothing is lost and no worker was touched: closing
-// again goes on. Closing what is closed does nothing. Closers take turns.
+// again goes on, with a run that was at its fence too. Closing what is closed
+// does nothing. Closers take turns.
 //
 // Errors: [ErrCloseBudget]; [ErrTeardown] if a worker could not be closed, and
 // closing again tries it again; [ErrResidue], each time, if something could not

@@ -59,9 +59,6 @@ func (e *RunError) Unwrap() []error { return []error{e.rules, e.Cause} }
 // Errors: [*RunError] if the run failed, the same for all who wait and however
 // often; [ErrRunWait]; [ErrBuilding] from inside of its own build.
 func (h *RunHandle) Wait(ctx context.Context) error {
-	if h.over() {
-		return h.outcome
-	}
 	switch err := h.o.take(ctx, h.waiting); {
 	case errors.Is(err, machine.ErrBusy):
 		return fmt.Errorf("%w: %w", ErrRunWait, err)

@@ -211,6 +211,7 @@ func TestFailedBuild(t *testing.T) {
 	require.ErrorContains(t, err, "at the graph")
 	o.submit(nil)
 	require.ErrorIs(t, h.Wait(ctx), ErrBuildFailed)
+	require.ErrorIs(t, h.Wait(ctx), errPanicked)
 	require.True(t, d.Freed())
 }
 

@@ -111,6 +111,7 @@ type round struct {
 	objs []*states.Resource
 	open []*states.Task
 	ends []*states.Endpoint
+	jobs []*work
 	key  atomic.Uint64
 	bad  atomic.Pointer[string]
 }
@@ -135,12 +136,39 @@ func (r *round) may(what string, err error, allowed ...error) {
 	r.wrong("%s: %v", what, err)
 }
 
+// work is what somebody has to wait for. It is over when it is let.
+type work struct {
+	let  chan struct{}
+	ends error
+}
+
+func (w *work) Wait(ctx context.Context) error {
+	select {
+	case <-w.let:
+		return w.ends
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (w *work) Finalize(context.Context) error {
+	select {
+	case <-w.let:
+		return nil
+	default:
+		return states.ErrUnproven
+	}
+}
+
 // finish reports every task that is known, so that whoever waits gets on.
 func (r *round) finish(ctx context.Context, random *rand.Rand) {
 	r.mu.Lock()
-	open := r.open
-	r.open = nil
+	open, jobs := r.open, r.jobs
+	r.open, r.jobs = nil, nil
 	r.mu.Unlock()
+	for _, w := range jobs {
+		close(w.let)
+	}
 	for _, t := range open {
 		var err error
 		if random.IntN(8) == 0 {
@@ -174,6 +202,21 @@ func (r *round) allocate(ctx context.Context) {
 	}
 }
 
+// attach adds work that has to be waited for.
+func (r *round) attach(ctx context.Context, random *rand.Rand) {
+	w := &work{let: make(chan struct{})}
+	if random.IntN(8) == 0 {
+		w.ends = errDevice
+	}
+	_, err := r.o.Attach(ctx, "work", w)
+	r.may("attach", err, states.ErrNotBuilding, states.ErrPlaces)
+	if err == nil {
+		r.mu.Lock()
+		r.jobs = append(r.jobs, w)
+		r.mu.Unlock()
+	}
+}
+
 // addTask adds a task, on an endpoint if there is one: it may have failed.
 func (r *round) addTask(ctx context.Context, random *rand.Rand) {
 	add := r.o.AddTask
@@ -200,6 +243,9 @@ func (r *round) submit(ctx context.Context, random *rand.Rand) {
 		}
 		for range random.IntN(3) {
 			r.addTask(ctx, random)
+		}
+		for range random.IntN(3) {
+			r.attach(ctx, random)
 		}
 		switch random.IntN(20) {
 		case 0:

@@ -15,7 +15,8 @@ import (
 // without any lock of its own, and one ReleaseDomain at a time (R22). An error
 // means attempted and failed; a panic is taken for one. The context marks its
 // origin: through it the orchestrator refuses with [machine.ErrReentrant] what
-// would wait for this very call.
+// would wait for this very call. That of a release is never done: what fails is
+// not tried again, so no deadline of whoever comes by may make it fail.
 type ResourceBackend interface {
 	// ReleaseResource gives an object of one of the three groups back.
 	ReleaseResource(ctx context.Context, g Group, key uint64) error
@@ -87,11 +88,11 @@ type Orchestrator struct {
 	d      *machine.Driver
 	at     orchestratorDirectory
 
-	submitting turn
-	graph      func(ctx context.Context) error // of the submission that has its turn
+	submitting, closing turn
+	graph               func(ctx context.Context) error // of the submission that has its turn
 
-	// recycling is held while places are made free, and by a close: it must not
-	// meet that, nor another close. stale says that there may be some since.
+	// recycling is held while places are made free; stale says that there may be
+	// some since.
 	recycling turn
 	stale     atomic.Bool
 
@@ -140,7 +141,7 @@ func NewOrchestrator(c OrchestratorConfig) (*Orchestrator, error) {
 		c.Bound = 30 * time.Second
 	}
 	o := &Orchestrator{
-		config: c, submitting: make(turn, 1), recycling: make(turn, 1),
+		config: c, submitting: make(turn, 1), closing: make(turn, 1), recycling: make(turn, 1),
 		handles: map[machine.Ref]*RunHandle{}, tasks: map[machine.Ref]*Task{}, objects: map[object]machine.Ref{},
 		failures: map[uint64]error{}, free: map[machine.MachineID][]machine.Ref{},
 		places: map[machine.MachineID]int{},
@@ -220,7 +221,7 @@ func (o *Orchestrator) Submit(ctx context.Context, build func(ctx context.Contex
 	if _, err := o.d.Fire(ctx, one(o.at.orchestrator), o.at.check); err != nil {
 		return nil, err
 	}
-	if err := o.submitting.take(ctx, o.config.Bound); err != nil {
+	if err := o.take(ctx, o.submitting); err != nil {
 		return nil, err
 	}
 	defer o.submitting.give()
@@ -233,7 +234,7 @@ func (o *Orchestrator) Submit(ctx context.Context, build func(ctx context.Contex
 		o.graph = func(context.Context) error {
 			o.d.View(func(w *machine.World) {
 				v, _ := w.Fact(one(o.at.building), o.at.building.MustFact("run"))
-				h = &RunHandle{o: o, ref: machine.UnpackRef(v)}
+				h = &RunHandle{o: o, ref: machine.UnpackRef(v), waiting: make(turn, 1)}
 			})
 			o.mu.Lock()
 			o.handles[h.ref] = h
@@ -245,9 +246,6 @@ func (o *Orchestrator) Submit(ctx context.Context, build func(ctx context.Contex
 		}
 		_, err := o.d.Fire(ctx, one(o.at.building), o.at.start)
 		o.graph = nil
-		if errors.Is(err, ErrPriorRun) {
-			continue // it came out of nowhere: it is drained too
-		}
 		if errors.Is(err, ErrTooManyRuns) && !full {
 			// Every run is over, so somebody is just making their places free.
 			full = true
@@ -298,7 +296,8 @@ func (o *Orchestrator) drain(ctx context.Context) error {
 // it is not there for the runs.
 //
 // With the budget spent, nothing is lost and no worker was touched: closing
-// again goes on. Closing what is closed does nothing. Closers take turns.
+// again goes on, with a run that was at its fence too. Closing what is closed
+// does nothing. Closers take turns.
 //
 // Errors: [ErrCloseBudget]; [ErrTeardown] if a worker could not be closed, and
 // closing again tries it again; [ErrResidue], each time, if something could not
@@ -313,19 +312,32 @@ func (o *Orchestrator) Close(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, o.config.Budget)
 		defer cancel()
 	}
-	// (A close from inside of a backend's call must not wait for its turn.)
-	if _, err := o.d.Resume(ctx, one(o.at.orchestrator)); err != nil {
+	switch err := o.take(ctx, o.closing); {
+	case errors.Is(err, machine.ErrBusy):
+		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
+	case err != nil:
 		return err
 	}
-	if err := o.recycling.take(ctx, o.config.Bound); err != nil {
-		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
-	}
-	defer o.recycling.give()
+	defer o.closing.give()
 	_, err := o.d.Fire(ctx, one(o.at.ending), o.at.ending.MustEvent("start"))
 	if errors.Is(err, machine.ErrBusy) {
 		return fmt.Errorf("%w: %w", ErrCloseBudget, err)
 	}
 	return err
+}
+
+// take waits for a turn, unless it is asked from inside of a backend's call,
+// which may be part of the operation that has the turn.
+func (o *Orchestrator) take(ctx context.Context, t turn) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	default:
+	}
+	if _, err := o.d.Resume(ctx, one(o.at.orchestrator)); err != nil {
+		return err
+	}
+	return t.take(ctx, o.config.Bound)
 }
 
 // turn lets operations go one at a time, each waiting within its context.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,6 +33,31 @@ type stage struct {
 	closes  int
 	during  []string // releases under way when the workers were closed
 	under   map[uint64]bool
+}
+
+// patience is work that is over when it is let, and can be finalized then.
+type patience struct {
+	done chan struct{}
+	over atomic.Int32
+}
+
+func (p *patience) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *patience) Finalize(context.Context) error {
+	select {
+	case <-p.done:
+		p.over.Add(1)
+		return nil
+	default:
+		return ErrUnproven
+	}
 }
 
 // broken ends a race with what does not hold.
@@ -67,11 +93,14 @@ func (s *stage) pass(name string) {
 	}
 }
 
-func (s *stage) ReleaseResource(context.Context, Group, uint64) error { s.pass("object"); return nil }
+func (s *stage) ReleaseResource(ctx context.Context, _ Group, _ uint64) error {
+	s.pass("object")
+	return ctx.Err() // as a backend may that keeps to its context
+}
 
 func (s *stage) AllocateDomain(context.Context, uint64, int) error { s.pass("allocate"); return nil }
 
-func (s *stage) ReleaseDomain(_ context.Context, a uint64) error {
+func (s *stage) ReleaseDomain(ctx context.Context, a uint64) error {
 	if s.busy.Add(1) > 1 {
 		s.overlap.Store(true)
 	}
@@ -80,7 +109,7 @@ func (s *stage) ReleaseDomain(_ context.Context, a uint64) error {
 	s.pass(fmt.Sprint("free ", a))
 	delete(s.under, a)
 	s.busy.Add(-1)
-	return s.fails[a]
+	return errors.Join(s.fails[a], ctx.Err())
 }
 
 // Close is of the worker below. Broken rules use it as the point at which they
@@ -367,7 +396,9 @@ var races = map[string]func(s *stage){
 		})
 		s.o.config.Budget = 1000 // ns, of the bubble's clock
 		for range 2 {
+			began := time.Now()
 			s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget), "close does not say that its budget is spent")
+			s.that(time.Since(began) == 1000, "it took %v", time.Since(began))
 			s.that(s.closes == 0, "a teardown was attempted with a run accepted")
 			s.that(s.freed[d.allocation] == 0, "released ahead of its fence")
 		}
@@ -447,6 +478,112 @@ var races = map[string]func(s *stage){
 		s.goOn(at)
 		one, two := s.whole("the first", first), s.whole("the second", second)
 		s.that(errors.Is(one, ErrTaskFailed) && one == two && h.Wait(s.ctx) == one, "one is told %v and another %v", one, two)
+	},
+	// A close whose caller gives up is taken over by another that waits (R16, R25).
+	"close taken over": func(s *stage) {
+		var job *Task
+		s.submit(func() { s.domain(); job, _ = s.o.AddTask(s.ctx, "job") })
+		patient, giveUp := context.WithCancel(s.ctx)
+		first := s.start(func() error { return s.o.Close(patient) })
+		second := s.start(func() error { return s.o.Close(s.ctx) })
+		giveUp()
+		s.that(errors.Is(s.whole("the first close", first), ErrCloseBudget), "a close that was given up is told otherwise")
+		ended, _ := second()
+		s.that(!ended && s.closes == 0, "the other did not wait")
+		s.that(job.Done(s.ctx, nil) == nil, "the task cannot report")
+		s.that(s.whole("the other close", second) == nil && s.closes == 1 && len(s.freed) == 1, "the other did not go on")
+	},
+	// Who gives up when his run has come to its fence cuts nothing in two: close
+	// would meet the half of it. Nor does it make a release fail (R14, R16).
+	"waiter gives up at the fence": func(s *stage) {
+		_, wait, late := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		var d *Domain
+		h := s.submit(func() {
+			d = s.domain()
+			_, err := s.o.Charge(s.ctx, Region, 1)
+			s.that(err == nil, "charge: %v", err)
+		})
+		at := fmt.Sprint("free ", late.allocation)
+		s.stop(at) // it has the lock of all releases
+		released := s.start(func() error { return late.Release(s.ctx) })
+		short, giveUp := context.WithCancel(s.ctx)
+		waits := s.start(func() error { return h.Wait(short) })
+		giveUp()
+		ended, err := waits()
+		s.that(!ended, "the fence was cut in two: %v", err)
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		s.goOn(at)
+		s.that(s.whole("the release", released) == nil && s.whole("the wait", waits) == nil, "the release or the wait fails")
+		s.that(s.whole("close", closed) == nil && d.Freed(), "close fails, or the deadline made a release fail")
+	},
+	// A close that gives up in the middle of a run's fence goes on there, and the
+	// run's waiters are told then (R16).
+	"close gives up at the fence of a run": func(s *stage) {
+		_, wait, late := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		var d *Domain
+		h := s.submit(func() { d = s.domain() })
+		at := fmt.Sprint("free ", late.allocation)
+		s.stop(at)
+		released := s.start(func() error { return late.Release(s.ctx) })
+		s.o.config.Budget = 1000
+		s.that(errors.Is(s.o.Close(s.ctx), ErrCloseBudget) && s.closes == 0, "close does not say that its budget is spent")
+		waits := s.start(func() error { return h.Wait(s.ctx) })
+		s.goOn(at)
+		s.that(s.whole("the release", released) == nil, "the release fails")
+		err := s.o.Close(s.ctx)
+		s.that(err == nil && s.closes == 1 && d.Freed() && s.freed[d.allocation] == 1, "closing again: %v", err)
+		s.that(s.whole("the waiter", waits) == nil, "the run is lost")
+	},
+	// A budget that is spent while a release is under way makes no release fail
+	// that comes after it (R14, R16).
+	"close whose budget is spent in a release": func(s *stage) {
+		_, wait, d1 := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		_, wait, d2 := s.late(false)
+		s.that(s.whole("the fence", wait) == nil, "the fence fails")
+		at := fmt.Sprint("free ", d1.allocation)
+		s.stop(at)
+		s.o.config.Budget = 1000
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		time.Sleep(2000) // of the bubble's clock: the budget is spent
+		s.goOn(at)
+		err := s.whole("close", closed)
+		s.that(err == nil || errors.Is(err, ErrCloseBudget), "close: %v", err)
+		s.that(s.o.Close(s.ctx) == nil && d1.Freed() && d2.Freed(), "a spent budget made a release fail: %v", s.o.Residue())
+	},
+	// A run that close has brought to its fence tells its waiters what became of
+	// it, although places are made free since (R20).
+	"waiter after close": func(s *stage) {
+		at := s.endpoint("worker")
+		h := s.submit(func() { s.on(at, "t") })
+		s.that(at.Fail(s.ctx, errors.New("boom")) == nil && s.o.Close(s.ctx) == nil, "close fails")
+		s.o.recycle()
+		var e *RunError
+		s.that(errors.As(h.Wait(s.ctx), &e) && e.Task == "t" && e.Endpoint == "worker", "the run failed by %v", e)
+	},
+	// Work that has to be waited for is waited for by one waiter at a time. When
+	// that one gives up, the others wait on, and are told nothing of it (R20).
+	"waiter gives up": func(s *stage) {
+		work := &patience{done: make(chan struct{})}
+		h := s.submit(func() {
+			_, err := s.o.Attach(s.ctx, "work", work)
+			s.that(err == nil, "attach: %v", err)
+		})
+		short, giveUp := context.WithCancel(s.ctx)
+		first := s.start(func() error { return h.Wait(short) })
+		second := s.start(func() error { return h.Wait(s.ctx) })
+		third := s.start(func() error { return h.Wait(s.ctx) })
+		giveUp()
+		s.that(errors.Is(s.whole("the waiter that gives up", first), ErrRunWait), "a wait that was given up is told otherwise")
+		for _, w := range []func() (bool, error){second, third} {
+			ended, err := w()
+			s.that(!ended, "another waiter is told %v", err)
+		}
+		close(work.done)
+		s.that(s.whole("the second", second) == nil && s.whole("the third", third) == nil, "the run fails")
+		s.that(work.over.Load() == 1, "the work was finalized %d times", work.over.Load())
 	},
 	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
 	"submit while another builds": func(s *stage) {

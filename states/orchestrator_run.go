@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/runfence/runfence/machine"
@@ -17,7 +16,10 @@ type RunHandle struct {
 	ref   machine.Ref
 	build error
 
-	mu      sync.Mutex // over the ending; taken before the orchestrator's, never inside of it
+	// waiting is the turn of one waiter: an operation of the run is carried on
+	// within one caller's context, which is not to end another's wait.
+	waiting turn
+
 	ended   atomic.Bool
 	outcome error // once ended
 }
@@ -57,6 +59,13 @@ func (e *RunError) Unwrap() []error { return []error{e.rules, e.Cause} }
 // Errors: [*RunError] if the run failed, the same for all who wait and however
 // often; [ErrRunWait]; [ErrBuilding] from inside of its own build.
 func (h *RunHandle) Wait(ctx context.Context) error {
+	switch err := h.o.take(ctx, h.waiting); {
+	case errors.Is(err, machine.ErrBusy):
+		return fmt.Errorf("%w: %w", ErrRunWait, err)
+	case err != nil:
+		return err
+	}
+	defer h.waiting.give()
 	if h.over() {
 		return h.outcome
 	}
@@ -67,9 +76,6 @@ func (h *RunHandle) Wait(ctx context.Context) error {
 			ctx = context.WithoutCancel(ctx)
 		}
 		reply, err = h.o.d.Fire(ctx, h.ref, h.o.at.fence)
-	}
-	if h.over() { // another waiter was first, and the place is another run's now
-		return h.outcome
 	}
 	switch {
 	case errors.Is(err, machine.ErrBusy):
@@ -92,13 +98,9 @@ func (h *RunHandle) Tasks() (given, pending int) {
 // over reports whether the outcome is known, which never changes then.
 func (h *RunHandle) over() bool { return h.ended.Load() }
 
-// ended keeps the outcome of a run that retired, and makes its places free.
+// ended keeps the outcome of a run that retired, for the waiter whose turn it
+// is, and makes its places free.
 func (o *Orchestrator) ended(h *RunHandle, err error) error {
-	h.mu.Lock()
-	if h.over() {
-		h.mu.Unlock()
-		return h.outcome
-	}
 	switch {
 	case errors.Is(err, ErrTaskFailed):
 		v, _ := o.d.Fact(h.ref, o.at.resources.MustFact("culprit"))
@@ -111,7 +113,6 @@ func (o *Orchestrator) ended(h *RunHandle, err error) error {
 	}
 	h.outcome = err
 	h.ended.Store(true)
-	h.mu.Unlock()
 	o.recycle()
 	return err
 }
@@ -126,7 +127,7 @@ func (o *Orchestrator) recycle() {
 			o.recycleNow()
 			o.recycling.give()
 		default:
-			return // a close, or somebody who does it already, and looks again after
+			return // somebody does it already, and looks again after
 		}
 	}
 }

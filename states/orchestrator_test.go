@@ -98,7 +98,7 @@ func (o *orch) fire(name, event string, args ...uint64) error {
 // A nested submit, and a close from inside of a build, are refused at once.
 func TestNested(t *testing.T) {
 	o := newOrch(t, OrchestratorConfig{})
-	_, err := o.Submit(ctx, func(inner context.Context) error {
+	h, err := o.Submit(ctx, func(inner context.Context) error {
 		_, err := o.Submit(inner, func(context.Context) error { t.Error("nested"); return nil })
 		require.ErrorIs(t, err, ErrNestedSubmit)
 		require.ErrorIs(t, err, machine.ErrReentrant)
@@ -115,10 +115,28 @@ func TestNested(t *testing.T) {
 	require.NoError(t, err)
 
 	// And so is a close from inside of a backend's call.
-	var inside error
-	o.h.onRelease = func(ctx context.Context, _ uint64) { inside = o.Close(ctx) }
-	require.NoError(t, o.Close(ctx))
-	require.ErrorIs(t, inside, machine.ErrReentrant)
+	// So are a wait for the run and a submit, which would wait for that very call.
+	inside := map[string]error{}
+	waited := h
+	o.h.onRelease = func(ctx context.Context, _ uint64) {
+		inside["close"] = o.Close(ctx)
+		inside["wait"] = waited.Wait(ctx)
+		inside["submit"] = dropped(o.Submit(ctx, func(context.Context) error { return nil }))
+	}
+	for _, operation := range []func() error{
+		func() error { return waited.Wait(ctx) },
+		func() error { return o.Close(ctx) },
+	} {
+		clear(inside)
+		require.NoError(t, operation())
+		require.Len(t, inside, 3)
+		for what, err := range inside {
+			require.ErrorIs(t, err, machine.ErrReentrant, what)
+		}
+		if waited == h {
+			waited = o.submit(func() { o.domain() })
+		}
+	}
 }
 
 // The first error wins, is attributed, and all who wait are told it; the run's
@@ -193,6 +211,7 @@ func TestFailedBuild(t *testing.T) {
 	require.ErrorContains(t, err, "at the graph")
 	o.submit(nil)
 	require.ErrorIs(t, h.Wait(ctx), ErrBuildFailed)
+	require.ErrorIs(t, h.Wait(ctx), errPanicked)
 	require.True(t, d.Freed())
 }
 

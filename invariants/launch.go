@@ -2,7 +2,6 @@ package invariants
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -215,12 +214,12 @@ var ofLaunch = []Invariant{
 		Catches: Change{Machine: "prepare", Row: "bind", Field: "command", Text: "PublishRegion()"},
 		step: func(n *names) stepPredicate {
 			prepare := n.kind("prepare")
-			allowed := []string{"CurrentContext", "CheckCaller", "AllocateRegion", "PrepareRun", "RollBack"}
-			other := n.look(issued, n.rows(func(m *machine.Machine, r machine.RowID) int {
-				return position(prepare.there && m == prepare.n && callOf(m, r) != "" && !slices.Contains(allowed, callOf(m, r)))
+			allowed := n.calling("CurrentContext", "CheckCaller", "AllocateRegion", "PrepareRun", "RollBack")
+			n.look(issued, n.rows(func(m *machine.Machine, r machine.RowID) int {
+				return position(prepare.there && m == prepare.n && callOf(m, r) != "")
 			}))
 			return func(s step) error {
-				if s.rec.Kind == machine.Issued && other.has(s.rec) {
+				if !allowed.has(s.rec) {
 					return prepare.fail(s.after, s.slot(), "makes the call %s", s.after.Rules().CallName(s.rec.Call))
 				}
 				return nil

@@ -99,6 +99,7 @@ func (r *rig) pump(root machine.Ref, s *machine.Step) {
 		if s.Status == machine.InFlight {
 			call, ref := r.rules.CallName(s.Command.Call), s.Command.Ref
 			if r.held[call] {
+				delete(r.held, call)
 				r.flying[call] = ref
 				return
 			}
@@ -115,7 +116,6 @@ func (r *rig) hold(call string) { r.held[call] = true }
 
 // resume answers a call that was held, and carries its operation on.
 func (r *rig) resume(call string, res ...machine.Result) {
-	delete(r.held, call)
 	if len(r.found) > 0 {
 		return
 	}

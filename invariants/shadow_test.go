@@ -26,12 +26,12 @@ func standing(t *testing.T, o *invariants.Observer, id string) invariants.Standi
 // are, the same drive frees nothing too early.
 func TestRecordsTellOfTheDevice(t *testing.T) {
 	for name, c := range map[string]struct {
-		change invariants.Change
+		change string
 		drive  func(r *rig)
 		want   string
 	}{
 		"a proof of the other stream": {
-			change: invariants.Change{Machine: "token", Row: "release-other", Field: "row"},
+			change: "token/release-other: row drop",
 			drive: func(r *rig) {
 				r.run(0)
 				r.reserve(0, core, coreStream, 1)
@@ -45,7 +45,7 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 			want: "the AICore event of slot 0 is recorded again while a wait for the AICore event of slot 0",
 		},
 		"released on one boundary": {
-			change: invariants.Change{Machine: "fence", Row: "retire-proven", Field: "guard", Text: "quiet || core == complete"},
+			change: `fence/retire-proven: guard set "quiet || core == complete"`,
 			drive: func(r *rig) {
 				r.run(0)
 				r.next("QueryCPU", value(0))
@@ -56,7 +56,7 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 			want: "ReleaseRun of slot 0 while ",
 		},
 		"a caller's wait that was never over": {
-			change: invariants.Change{Machine: "drain", Row: "tail_wait", Target: 6, Field: "with", Text: "caller_order.proven()"},
+			change: `drain/tail_wait: then[6].with add "caller_order.proven()"`,
 			drive: func(r *rig) {
 				r.eager(0)
 				r.next("WaitTail", ends(machine.Failed))
@@ -69,7 +69,7 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 			want: "a wait for the AICPU event of slot 0 of record ",
 		},
 		"a reset that was not confirmed": {
-			change: invariants.Change{Machine: "recovery", Row: "reset", Field: "when", Text: "res.value == 0 || res.value == 1"},
+			change: "recovery/reset: then[0].when drop",
 			drive: func(r *rig) {
 				r.next("SubmitCPU", ends(machine.Failed))
 				r.run(0)
@@ -85,7 +85,7 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 			for _, whole := range []bool{true, false} {
 				defs := states.Definitions()
 				if !whole {
-					require.NoError(t, c.change.Apply(defs))
+					defs = changedDefs(t, defs, c.change)
 				}
 				r := newRig(t, defs, lanePools)
 				r.observer = &invariants.Observer{}
@@ -122,8 +122,7 @@ func TestUnknownIsSaid(t *testing.T) {
 	require.Equal(t, invariants.Holds, standing(t, &o, "launch-order").Verdict)
 	require.Equal(t, invariants.Vacuous, standing(t, &o, "one-release").Verdict)
 
-	defs := states.Definitions()
-	require.NoError(t, invariants.Change{Machine: "prepare", Row: "check", Field: "command", Text: "Frobnicate(work)"}.Apply(defs))
+	defs := changedDefs(t, states.Definitions(), `prepare/check: command set "Frobnicate(work)"`)
 	r = newRig(t, defs, lanePools)
 	r.observer = &invariants.Observer{}
 	r.open(1)
@@ -161,7 +160,7 @@ func TestWatchSeesIt(t *testing.T) {
 	for _, whole := range []bool{true, false} {
 		rules := states.Rules()
 		if !whole {
-			rules = changed(t, invariants.Change{Machine: "token", Row: "release-other", Field: "row"})
+			rules = changed(t, "token/release-other: row drop")
 		}
 		w, err := invariants.NewWatch(rules, machine.Config{Pools: states.Config{Slots: 2}.Pools()})
 		require.NoError(t, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/machine"
@@ -55,12 +56,16 @@ type inspected struct {
 	step     []machine.Record
 }
 
-func newInspector(rules *machine.Rules) (*inspector, error) {
-	h, err := translog.HeaderOf(rules)
-	if err != nil {
-		return nil, err
-	}
-	return &inspector{text: h.Text}, nil
+func newInspector(rules *machine.Rules) *inspector {
+	// The names are looked up when there is something to tell.
+	header := sync.OnceValues(func() (*translog.Header, error) { return translog.HeaderOf(rules) })
+	return &inspector{text: func(rec *machine.Record) string {
+		h, err := header()
+		if err != nil {
+			return ""
+		}
+		return h.Text(rec)
+	}}
 }
 
 // look takes the next record of a world.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/machine/patch"
 	"github.com/runfence/runfence/machine/translog"
 	"github.com/runfence/runfence/states"
 )
@@ -18,9 +19,10 @@ import (
 // latchLog is the log of a latch that is claimed and whose initialisation fails
 // so many times, under rules in which that undoes the claim.
 func latchLog(t *testing.T, times int) (*machine.Rules, []byte) {
-	defs := states.Definitions()
-	change := invariants.Change{Machine: "latch", Row: "fail", Field: "to", Text: "unclaimed"}
-	require.NoError(t, change.Apply(defs))
+	p, err := patch.Parse("latch/fail: to unclaimed")
+	require.NoError(t, err)
+	defs, err := patch.Apply(states.Definitions(), p)
+	require.NoError(t, err)
 	rules, err := machine.Compile(defs...)
 	require.NoError(t, err)
 	var log bytes.Buffer

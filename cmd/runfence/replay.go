@@ -147,9 +147,7 @@ func (a *app) replay(path string, otherRules, inspect bool, allow allowance) err
 	numbers := map[*machine.World]int{}
 	var inspected *inspector
 	if inspect {
-		if inspected, err = newInspector(rules); err != nil {
-			return err
-		}
+		inspected = newInspector(rules)
 	}
 	r, err := replay.Run(in.Reader, rules, replay.Options{
 		AllowOtherRules: otherRules, SkipGaps: true,

@@ -1,6 +1,8 @@
 package invariants_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -192,3 +194,49 @@ func TestWatchOfOtherRecords(t *testing.T) {
 	_, err = w.Findings()
 	require.ErrorContains(t, err, "record 2 of latch")
 }
+
+// Many goroutines fire, and others ask how it stands meanwhile.
+func TestWatchUnderManyGoroutines(t *testing.T) {
+	rules := states.Rules()
+	config := machine.Config{Pools: lanePools}
+	w, err := invariants.NewWatch(rules, config)
+	require.NoError(t, err)
+	config.Recorder = w
+	world, err := rules.NewWorld(config)
+	require.NoError(t, err)
+	d, err := machine.NewDriver(world, machine.DriverConfig{Performer: performer(func(*machine.Command) machine.Result { return value(ourContext) })})
+	require.NoError(t, err)
+	m := rules.Machine("health")
+	ref := d.Ref(m.ID(), 0)
+	ctx := context.Background()
+	_, err = d.Fire(ctx, ref, m.MustEvent("begin"), 0)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range uint64(200) {
+				_, err := d.Fire(ctx, ref, m.MustEvent("notice"), 0, i%3)
+				require.NoError(t, err)
+			}
+		})
+		all.Go(func() {
+			for range 50 {
+				found, err := w.Findings()
+				require.NoError(t, err)
+				require.Empty(t, found)
+				w.Standings()
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range w.Standings() {
+		if s.Invariant.ID == "notice-only-refuses" {
+			require.Equal(t, invariants.Holds, s.Verdict)
+			require.Equal(t, uint64(2*4*200+1), s.Evaluated)
+		}
+	}
+}
+
+type performer func(*machine.Command) machine.Result
+
+func (p performer) Perform(_ context.Context, c *machine.Command) machine.Result { return p(c) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/machine/patch"
 	"github.com/runfence/runfence/states"
 )
 
@@ -180,8 +181,12 @@ var drives = map[string]func(r *rig){
 	},
 	"depth": func(r *rig) {
 		r.open(1)
-		r.run(0)
-		r.run(1)
+		r.prepare(0)
+		r.prepare(1)
+		r.hold("CurrentContext")
+		r.launch(1) // it is let in, and another is faster
+		r.launch(0)
+		r.resume("CurrentContext", value(ourContext))
 	},
 	"prepare-submits-nothing": func(r *rig) {
 		r.open(1)
@@ -203,8 +208,10 @@ var drives = map[string]func(r *rig){
 		r.open(1)
 		r.whole(0)
 		r.prepare(0)
-		r.op("health", 0, "notice", 0, 10)
+		r.hold("CurrentContext")
 		r.launch(0)
+		r.op("health", 0, "notice", 0, 10)
+		r.resume("CurrentContext", value(ourContext))
 	},
 	"runs-are-counted": func(r *rig) {
 		r.open(1)
@@ -529,8 +536,17 @@ var drives = map[string]func(r *rig){
 	},
 }
 
+// changedDefs makes a change, given as text, in definitions.
+func changedDefs(t *testing.T, defs []*machine.Definition, change string) []*machine.Definition {
+	p, err := patch.Parse(change)
+	require.NoError(t, err)
+	defs, err = patch.Apply(defs, p)
+	require.NoError(t, err)
+	return defs
+}
+
 // drive plays the drive of an invariant under rules that a change was made in.
-func drive(t *testing.T, in *invariants.Invariant, change *invariants.Change) []*invariants.Finding {
+func drive(t *testing.T, in *invariants.Invariant, change string) []*invariants.Finding {
 	defs, pools := states.Definitions(), lanePools
 	if in.Of == invariants.OfOrchestrator {
 		defs, pools = states.OrchestratorDefinitions(), orchestratorPools
@@ -538,8 +554,8 @@ func drive(t *testing.T, in *invariants.Invariant, change *invariants.Change) []
 	if in.ID == "only-a-match-suspects" {
 		pools = map[string]int{"slot": 2, "token": 2, "callable": 3, "watched": 3}
 	}
-	if change != nil {
-		require.NoError(t, change.Apply(defs))
+	if change != "" {
+		defs = changedDefs(t, defs, change)
 	}
 	r := newRig(t, defs, pools)
 	drives[in.ID](r)
@@ -567,10 +583,10 @@ func TestEachInvariantCatches(t *testing.T) {
 				return // see TestDeviceInvariantCatches
 			}
 			require.Contains(t, drives, in.ID)
-			for _, f := range drive(t, &in, nil) {
+			for _, f := range drive(t, &in, "") {
 				t.Errorf("with the rules as they are: %v", f)
 			}
-			found := drive(t, &in, &in.Catches)
+			found := drive(t, &in, in.Catches)
 			require.NotEmpty(t, found, "%s is not noticed", in.Catches)
 			for _, f := range found {
 				require.Equal(t, in.ID, f.Invariant.ID, "%s: %v", in.Catches, f)

@@ -173,6 +173,11 @@ func (c *Checker) World(w *machine.World) []*Finding {
 // world before to the world after; recs are its records, the first and those of
 // the instances that it took along. It allocates nothing if all hold.
 func (c *Checker) Step(before, after *machine.World, recs []machine.Record) []*Finding {
+	return c.evaluate(before, after, recs, nil)
+}
+
+// evaluate is Step, and counts evaluations by the predicate, if they are counted.
+func (c *Checker) evaluate(before, after *machine.World, recs []machine.Record, counts []uint64) []*Finding {
 	var out []*Finding
 	for i := range recs {
 		rec := &recs[i]
@@ -190,22 +195,28 @@ func (c *Checker) Step(before, after *machine.World, recs []machine.Record) []*F
 			continue
 		}
 		for _, p := range due {
-			out = c.step(out, p, before, after, recs, rec)
+			out = c.step(out, p, step{before, after, recs, rec}, counts)
+		}
+		if int(rec.Root.Machine) >= len(c.roots) {
+			continue // refused: there is no such machine
 		}
 		for _, p := range c.roots[rec.Root.Machine] {
-			out = c.step(out, p, before, after, recs, rec)
+			out = c.step(out, p, step{before, after, recs, rec}, counts)
 		}
 	}
 	return out
 }
 
-func (c *Checker) step(out []*Finding, p uint16, before, after *machine.World, recs []machine.Record, rec *machine.Record) []*Finding {
+func (c *Checker) step(out []*Finding, p uint16, s step, counts []uint64) []*Finding {
 	b := &c.steps[p]
-	err := b.holds(step{before, after, recs, rec})
+	if counts != nil {
+		counts[p]++
+	}
+	err := b.holds(s)
 	if err == nil || slices.ContainsFunc(out, func(f *Finding) bool { return f.Invariant == b.in }) {
 		return out
 	}
-	return append(out, &Finding{Invariant: b.in, Seq: rec.Seq, Detail: err.Error()})
+	return append(out, &Finding{Invariant: b.in, Seq: s.rec.Seq, Detail: err.Error()})
 }
 
 // Scope says of each invariant of the catalogue whether it is evaluated under

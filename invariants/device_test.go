@@ -61,10 +61,8 @@ func wrongWaiter(t *testing.T, rules *machine.Rules, rec machine.Recorder) *sim.
 }
 
 // changed compiles a lane's rules with a change.
-func changed(t *testing.T, c invariants.Change) *machine.Rules {
-	defs := states.Definitions()
-	require.NoError(t, c.Apply(defs))
-	rules, err := machine.Compile(defs...)
+func changed(t *testing.T, change string) *machine.Rules {
+	rules, err := machine.Compile(changedDefs(t, states.Definitions(), change)...)
 	require.NoError(t, err)
 	return rules
 }

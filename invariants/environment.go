@@ -12,7 +12,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "identity-is-whole", Sentence: "A live environment has a process, an incarnation, a generation and a context; the generation of a borrowed one is its caller's.",
 		Source: "F48, F51, F52", Needs: NeedsWorld,
-		Catches: Change{Machine: "environment", Row: "create-borrowed-zero", Field: "row"},
+		Catches: `environment/create-borrowed-zero: row drop`,
 		world: func(n *names) worldPredicate {
 			env := n.kind("environment")
 			live := env.in("live")
@@ -31,7 +31,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "identity-until-teardown", Sentence: "The identity of an environment stands from its making to its successful teardown, whatever fails in between.",
 		Source: "F51, F53, F64", Needs: NeedsStep,
-		Catches: Change{Machine: "environment", Row: "teardown", Target: 1, Field: "do", Text: "incarnation = none"},
+		Catches: `environment/teardown: then[1].do add "incarnation = none"`,
 		step: func(n *names) stepPredicate {
 			env := n.kind("environment")
 			gone := env.in("absent", "torn down")
@@ -54,7 +54,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "foreign-enters-nothing", Sentence: "Nothing that a process asks which did not make the environment is taken, not even a question that needs no call.",
 		Source: "F54–F56", Needs: NeedsStep,
-		Catches: Change{Machine: "poll", Row: "start-foreign", Field: "row"},
+		Catches: `poll/start-foreign: row drop`,
 		step: func(n *names) stepPredicate {
 			env := n.kind("environment")
 			process := env.fact("process")
@@ -75,7 +75,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "wrong-context-does-nothing", Sentence: "An operation whose context is not the current one ends there, with nothing changed.",
 		Source: "F38, F59, F62, F156, F157", Needs: NeedsStep,
-		Catches: Change{Machine: "poll", Row: "start", Target: 0, Field: "when", Text: "res.value == 0"},
+		Catches: `poll/start: then[0].when set "res.value == 0"`,
 		step: func(n *names) stepPredicate {
 			env := n.kind("environment")
 			context := env.fact("context")
@@ -98,7 +98,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "claimed-in-context", Sentence: "A close is claimed only under the environment's own context, or of what is owed already.",
 		Source: "F62, F63", Needs: NeedsStep,
-		Catches: Change{Machine: "environment", Row: "close", Field: "when", Text: "res.value != 0"},
+		Catches: `environment/close: then[0].when drop`,
 		step: func(n *names) stepPredicate {
 			env := n.kind("environment")
 			live, closing, context := env.in("live"), env.in("closing"), env.fact("context")
@@ -116,7 +116,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "quarantine-keeps", Sentence: "A lane that is quarantined releases nothing: no event, stream or memory of its slots.",
 		Source: "F36, F66, F132, F136", Needs: NeedsStep,
-		Catches: Change{Machine: "closing", Row: "start-quarantined", Field: "row"},
+		Catches: `closing/start-quarantined: row drop`,
 		step: func(n *names) stepPredicate {
 			lane, fence := n.kind("lane"), n.kind("fence")
 			quarantined, released := lane.in("quarantined"), fence.in("released")
@@ -139,7 +139,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "closed-is-clean", Sentence: "A lane is closed only with nothing left: no run, no fence with events, no reference, no context.",
 		Source: "F63, F65, F121, F139", Needs: NeedsWorld,
-		Catches: Change{Machine: "closing", Row: "not-torn", Field: "to", Text: "closed"},
+		Catches: `closing/not-torn: to closed`,
 		world: func(n *names) worldPredicate {
 			closing, env, lane, fence := n.kind("closing"), n.kind("environment"), n.kind("lane"), n.kind("fence")
 			closed, torn, shut, released := closing.in("closed"), env.in("torn down"), lane.in("shut"), fence.in("released")
@@ -164,7 +164,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "freed-when-over", Sentence: "The slots are released only with no run left and nothing that cannot be proven over.",
 		Source: "F121, F132, F139", Needs: NeedsStep,
-		Catches: Change{Machine: "lane", Row: "shut-live", Field: "row"},
+		Catches: `lane/shut-live: row drop`,
 		step: func(n *names) stepPredicate {
 			lane, run, fence := n.kind("lane"), n.kind("run"), n.kind("fence")
 			gone, armed, poisoned := run.in("idle", "finalized"), fence.in("armed"), lane.is("poisoned", "true")

@@ -12,7 +12,7 @@ var ofFence = []Invariant{
 	{
 		ID: "nothing-freed-in-use", Sentence: "No memory is freed or overwritten, and no event destroyed or recorded again, while the device or a queued wait may name it.",
 		Source: "F6, F100, F132, F139", Needs: NeedsDevice,
-		Catches: Change{Machine: "token", Row: "release-other", Field: "row"},
+		Catches: `token/release-other: row drop`,
 		device: func(d Device) error {
 			if b := d.Broken(); len(b) > 0 {
 				return errors.New(strings.Join(b, "; "))
@@ -23,7 +23,7 @@ var ofFence = []Invariant{
 	{
 		ID: "events-kept-in-use", Sentence: "Waits are counted only on a fence that stands for a run: it is neither let go nor armed for another under one, and its events are not destroyed.",
 		Source: "F121, F139", Needs: NeedsWorld,
-		Catches: Change{Machine: "fence", Row: "retire-held", Field: "guard", Text: "core_refs != 0 && cpu_refs != 0"},
+		Catches: `fence/retire-held: guard set "core_refs != 0 && cpu_refs != 0"`,
 		world: func(n *names) worldPredicate {
 			fence := n.kind("fence")
 			armed, core, cpu := fence.in("armed"), fence.fact("core_refs"), fence.fact("cpu_refs")
@@ -41,7 +41,7 @@ var ofFence = []Invariant{
 	{
 		ID: "not-recorded-under-a-wait", Sentence: "No boundary of a fence is recorded while a wait is counted on it.",
 		Source: "F139", Needs: NeedsStep,
-		Catches: Change{Machine: "fence", Row: "recording-held", Field: "guard", Text: "core_refs != 0 && cpu_refs != 0"},
+		Catches: `fence/recording-held: guard set "core_refs != 0 && cpu_refs != 0"`,
 		step: func(n *names) stepPredicate {
 			fence := n.kind("fence")
 			recording := [2]test{fence.is("core", "recording"), fence.is("cpu", "recording")}
@@ -61,7 +61,7 @@ var ofFence = []Invariant{
 	{
 		ID: "boundary-by-its-own-proof", Sentence: "A boundary completes only by an answer about that very boundary: not by the other one, and not by what a kernel publishes before it returns.",
 		Source: "F97–F99, F128", Needs: NeedsStep,
-		Catches: Change{Machine: "fence", Row: "reached-core", Field: "do", Text: "core = complete; cpu = complete"},
+		Catches: `fence/reached-core: do add "cpu = complete"`,
 		step: func(n *names) stepPredicate {
 			fence := n.kind("fence")
 			n.kind("drain")
@@ -87,7 +87,7 @@ var ofFence = []Invariant{
 	{
 		ID: "quiet-is-proven", Sentence: "The streams of a run are proven to hold nothing of it only by synchronising both; one that reports a fault, only together with its boundary.",
 		Source: "F104, F130, F131", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "core_sync", Target: 2, Field: "when", Text: "view.core_complete"},
+		Catches: `drain/core_sync: then[2].when set "view.core_complete"`,
 		step: func(n *names) stepPredicate {
 			fence, drain := n.kind("fence"), n.kind("drain")
 			quiet, fatal := fence.is("quiet", "true"), drain.is("fatal", "true")
@@ -130,7 +130,7 @@ var ofFence = []Invariant{
 	{
 		ID: "timeout-proves-nothing", Sentence: "An expired wait ends the operation and nothing else: it completes no boundary, releases no reference and drains no run.",
 		Source: "F100", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "tail_wait", Target: 5, Field: "with", Text: "caller_order.proven()"},
+		Catches: `drain/tail_wait: then[5].with add "caller_order.proven()"`,
 		step: func(n *names) stepPredicate {
 			drain := n.kind("drain")
 			waits := n.answered("WaitCore", "WaitCPU", "SyncCPU", "SyncCore", "WaitTail", "SyncCaller")
@@ -148,7 +148,7 @@ var ofFence = []Invariant{
 	{
 		ID: "fence-stands-for-its-run", Sentence: "A fence is armed exactly while the run of its slot is being launched, is launched, partial or drained, and bears its identity.",
 		Source: "F122, F123", Needs: NeedsWorld,
-		Catches: Change{Machine: "run", Row: "retire", Field: "with", Text: "caller_order.end(); join.end(); region.retire(); outcome.reset()"},
+		Catches: `run/retire: then.with drop "fence.retire(run_epoch, generation, dispatch)"`,
 		world: func(n *names) worldPredicate {
 			fence, run := n.kind("fence"), n.kind("run")
 			armed, must, may := fence.in("armed"), run.in("launching", "launched", "partial"), run.in("drained")
@@ -170,7 +170,7 @@ var ofFence = []Invariant{
 	{
 		ID: "retired-is-proven", Sentence: "A fence lets go only of a run that is proven over: each boundary that was submitted has completed, or the streams hold nothing of it.",
 		Source: "F97, F98, F100, F129, F132", Needs: NeedsStep,
-		Catches: Change{Machine: "fence", Row: "retire-proven", Field: "guard", Text: "quiet || core == complete || cpu == complete"},
+		Catches: `fence/retire-proven: guard set "quiet || core == complete || cpu == complete"`,
 		step: func(n *names) stepPredicate {
 			fence := n.kind("fence")
 			armed, quiet := fence.in("armed"), fence.is("quiet", "true")
@@ -195,7 +195,7 @@ var ofFence = []Invariant{
 	{
 		ID: "reset-is-confirmed", Sentence: "What stands for work on the device is let go without a proof only by a reset that confirmed: fence, edges, region and run.",
 		Source: "F112, F132, F136, F140", Needs: NeedsStep,
-		Catches: Change{Machine: "recovery", Row: "reset", Field: "when", Text: "res.value == 0 || res.value == 1"},
+		Catches: `recovery/reset: then[0].when drop`,
 		step: func(n *names) stepPredicate {
 			recovery, fence := n.kind("recovery"), n.kind("fence")
 			sweeping, confirmed := recovery.in("sweeping"), n.calling("ResetDevice")

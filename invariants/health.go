@@ -11,7 +11,7 @@ var ofHealth = []Invariant{
 	{
 		ID: "notice-only-refuses", Sentence: "A notice changes no run, and frees, drains and resets nothing: it can only close admission.",
 		Source: "F108, F114", Needs: NeedsStep,
-		Catches: Change{Machine: "health", Row: "match", Field: "with", Text: "lane.fault()"},
+		Catches: `health/match: then.with add "lane.fault()"`,
 		step: func(n *names) stepPredicate {
 			health, watched := n.kind("health"), n.maybe("watched")
 			n.rooted(health)
@@ -30,7 +30,7 @@ var ofHealth = []Invariant{
 	{
 		ID: "only-a-match-suspects", Sentence: "Only a notice that names this device and a stream of this generation closes admission; one that is unattributed, undecided, lost or dropped does not.",
 		Source: "F109, F110, F115, F116", Needs: NeedsStep,
-		Catches: Change{Machine: "health", Row: "undecided", Field: "to", Text: "suspect"},
+		Catches: `health/undecided: to suspect`,
 		step: func(n *names) stepPredicate {
 			health, watched := n.kind("health"), n.kind("watched")
 			trusted, suspect := health.in("trusted"), health.in("suspect")
@@ -55,7 +55,7 @@ var ofHealth = []Invariant{
 	{
 		ID: "suspicion-ends-by-reset", Sentence: "A device generation ends, and admission returns after a matched notice, only by a reset that confirmed.",
 		Source: "F112, F113", Needs: NeedsStep,
-		Catches: Change{Machine: "health", Row: "not-retired", Field: "to", Text: "trusted"},
+		Catches: `health/not-retired: to trusted`,
 		step: func(n *names) stepPredicate {
 			health := n.kind("health")
 			suspect, generation := health.in("suspect"), health.fact("generation")
@@ -74,7 +74,7 @@ var ofHealth = []Invariant{
 	{
 		ID: "borrowed-never-resets", Sentence: "A borrowed device is never reset, and never drained device-wide.",
 		Source: "F15, F36", Needs: NeedsStep,
-		Catches: Change{Machine: "recovery", Row: "start-borrowed", Field: "row"},
+		Catches: `recovery/start-borrowed: row drop`,
 		step: func(n *names) stepPredicate {
 			env := n.kind("environment")
 			borrowed := env.is("policy", "borrowed")

@@ -45,8 +45,8 @@ type Invariant struct {
 	Of     Of
 	Needs  Needs
 	// Catches is a change of one rule after which only this invariant says that
-	// something is wrong.
-	Catches Change
+	// something is wrong, as package machine/patch reads it.
+	Catches string
 	// Held says what else keeps the sentence true, where no change of one rule
 	// can break it. Then Catches is empty.
 	Held string

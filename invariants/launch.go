@@ -2,7 +2,6 @@ package invariants
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -12,7 +11,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "permit-bears-run", Sentence: "A launch goes ahead only with the permit of the run that its slot has, and uses it up.",
 		Source: "F76", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "arm-no-permit", Field: "guard", Text: "!(permit != none && view.free && view.open && view.room)"},
+		Catches: `launch/arm-no-permit: guard drop "permit == view.permit"`,
 		step: func(n *names) stepPredicate {
 			launch, run := n.kind("launch"), n.kind("run")
 			permit, its := launch.fact("permit"), run.fact("permit")
@@ -35,7 +34,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "launch-order", Sentence: "AICore is submitted first, each kernel is followed by its own record, and each is announced to the fence before it is attempted.",
 		Source: "F96, F101", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "submit_core", Field: "command", Text: "SubmitCPU()"},
+		Catches: `launch/submit_core: command set "SubmitCPU()"`,
 		step: func(n *names) stepPredicate {
 			fence := n.kind("fence")
 			order := []struct {
@@ -64,7 +63,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "fork-before-kernels", Sentence: "Where a caller or an asynchronous copy orders a run, its Fork is recorded ahead of either kernel.",
 		Source: "F22, F23, F31", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "publish", Target: 1, Field: "when", Text: "view.async"},
+		Catches: `launch/publish: then[1].when drop "view.eager"`,
 		step: func(n *names) stepPredicate {
 			run, caller := n.kind("run"), n.kind("caller_order")
 			eager, async := run.is("eager", "true"), run.is("async", "true")
@@ -84,7 +83,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "published-before-kernels", Sentence: "No kernel is submitted before the marker of its result region is published.",
 		Source: "F3, F8", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "arm", Target: 3, Field: "when", Text: "view.staged && view.async"},
+		Catches: `launch/arm: then[3].when set "view.staged && view.async"`,
 		step: func(n *names) stepPredicate {
 			region := n.kind("region")
 			initialised, kernels := region.in("initialised"), n.issued("SubmitCore", "SubmitCPU")
@@ -101,7 +100,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "capture-is-refused", Sentence: "A launch goes on only when the caller's stream is known not to be capturing.",
 		Source: "F17, F38", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "capture", Field: "when", Text: "res.value == 0 || res.value == 1"},
+		Catches: `launch/capture: then[0].when drop`,
 		step: func(n *names) stepPredicate {
 			launch := n.kind("launch")
 			ask := n.answered("CaptureStatus")
@@ -116,7 +115,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "not-started-is-proven", Sentence: "A launch counts as not started only if nothing was enqueued and the call that ended it was refused before its attempt: an error, an exception or a missing receipt is no proof.",
 		Source: "F34, F72, F76, F80, F143", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "submit_core", Target: 1, Field: "when", Text: "res.accepted && touched"},
+		Catches: `launch/submit_core: then[1].when set "res.accepted && touched"`,
 		step: func(n *names) stepPredicate {
 			run, launch := n.kind("run"), n.kind("launch")
 			launching, not := run.in("launching"), run.in("not started", "prepared")
@@ -144,7 +143,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "acceptance-is-both", Sentence: "A launched run has a complete launch and its receipt stands for both submissions and both records.",
 		Source: "F76, F96, F97", Needs: NeedsWorld,
-		Catches: Change{Machine: "launch", Row: "record_cpu", Target: 3, Field: "with", Text: "run.accepted(); health.watch(res.value)"},
+		Catches: `launch/record_cpu: then[3].with drop "fence.recorded(run_epoch, generation, dispatch, cpu_done)"`,
 		world: func(n *names) worldPredicate {
 			run, launch, fence := n.kind("run"), n.kind("launch"), n.kind("fence")
 			launched, complete := run.in("launched"), launch.in("complete")
@@ -171,7 +170,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "launch-and-run-agree", Sentence: "Run and launch are partial together, and a launch that is complete belongs to a run that was accepted: no launch ends without its owner knowing how.",
 		Source: "F75, F76, F80", Needs: NeedsWorld,
-		Catches: Change{Machine: "launch", Row: "submit_core", Target: 4, Field: "with", Text: "fence.submitted(run_epoch, generation, dispatch, core_done)"},
+		Catches: `launch/submit_core: then[4].with drop "run.broken(res.code)"`,
 		world: func(n *names) worldPredicate {
 			run, launch := n.kind("run"), n.kind("launch")
 			partial, ended := launch.in("partial"), launch.in("complete", "partial")
@@ -191,7 +190,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "depth", Sentence: "No more runs are on the device than the lane's depth.",
 		Source: "F43", Needs: NeedsWorld,
-		Catches: Change{Machine: "launch", View: "room", Field: "expr", Text: "lane.depth != 0"},
+		Catches: `launch/arm-no-permit: guard drop "view.room"`,
 		world: func(n *names) worldPredicate {
 			run, lane := n.kind("run"), n.kind("lane")
 			on, depth := run.in("launching", "launched", "partial"), lane.fact("depth")
@@ -212,15 +211,15 @@ var ofLaunch = []Invariant{
 	{
 		ID: "prepare-submits-nothing", Sentence: "Preparing a run submits, copies and records nothing, and selects or replaces no stream.",
 		Source: "F2, F13", Needs: NeedsStep,
-		Catches: Change{Machine: "prepare", Row: "bind", Field: "command", Text: "PublishRegion()"},
+		Catches: `prepare/bind: command set "PublishRegion()"`,
 		step: func(n *names) stepPredicate {
 			prepare := n.kind("prepare")
-			allowed := []string{"CurrentContext", "CheckCaller", "AllocateRegion", "PrepareRun", "RollBack"}
-			other := n.look(issued, n.rows(func(m *machine.Machine, r machine.RowID) int {
-				return position(prepare.there && m == prepare.n && callOf(m, r) != "" && !slices.Contains(allowed, callOf(m, r)))
+			allowed := n.calling("CurrentContext", "CheckCaller", "AllocateRegion", "PrepareRun", "RollBack")
+			n.look(issued, n.rows(func(m *machine.Machine, r machine.RowID) int {
+				return position(prepare.there && m == prepare.n && callOf(m, r) != "")
 			}))
 			return func(s step) error {
-				if s.rec.Kind == machine.Issued && other.has(s.rec) {
+				if !allowed.has(s.rec) {
 					return prepare.fail(s.after, s.slot(), "makes the call %s", s.after.Rules().CallName(s.rec.Call))
 				}
 				return nil
@@ -230,7 +229,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "refused-by-its-marker", Sentence: "A preparation is refused, and its run let go, only by a call that was not attempted or by a rollback that answers with this attempt's own release marker.",
 		Source: "F67–F69, F74", Needs: NeedsStep,
-		Catches: Change{Machine: "prepare", Row: "roll-back", Field: "when", Text: "res.value != 0"},
+		Catches: `prepare/roll-back: then[0].when drop`,
 		step: func(n *names) stepPredicate {
 			run := n.kind("run")
 			n.kind("prepare")

@@ -28,7 +28,7 @@ var ofOperations = []Invariant{
 	{
 		ID: "stale-changes-nothing", Sentence: "Whoever bears the identity of another run than the slot's reads and changes nothing of it.",
 		Source: "F122, F138", Needs: NeedsStep,
-		Catches: Change{Machine: "poll", Row: "start-stale", Field: "row"},
+		Catches: `poll/start-stale: row drop`,
 		step: func(n *names) stepPredicate {
 			run, fence := n.kind("run"), n.kind("fence")
 			its, of := run.identity(), fence.identity()
@@ -64,7 +64,7 @@ var ofOperations = []Invariant{
 	{
 		ID: "poll-says-what-is", Sentence: "A poll says complete only of a run whose recorded boundaries have completed and whose caller's wait is over; with a kernel whose boundary is not recorded, only if both streams are empty.",
 		Source: "F28, F97, F98, F119, F130", Needs: NeedsStep,
-		Catches: Change{Machine: "poll", Row: "cpu", Target: 4, Field: "do", Text: ""},
+		Catches: `poll/cpu: then[4].do drop "pending = true"`,
 		step: func(n *names) stepPredicate {
 			poll, fence, caller := n.kind("poll"), n.kind("fence"), n.maybe("caller_order")
 			pending := poll.is("pending", "true")

@@ -7,7 +7,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "both-boundaries", Sentence: "A run is over only when both of its boundaries completed or both of its streams are proven to hold nothing of it: one boundary, a handshake or a flag never completes it.",
 		Source: "F97–F99, F104, F132", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "core_sync", Target: 1, Field: "with", Text: "outcome.synchronised(false, 0); join.proven_core(); join.proven_cpu()"},
+		Catches: `drain/core_sync: then[1].with drop "fence.quiesced(run_epoch, generation, dispatch)"`,
 		step: func(n *names) stepPredicate {
 			run, fence := n.kind("run"), n.kind("fence")
 			drained, swept, quiet := run.in("drained"), run.is("verdict", "swept"), fence.is("quiet", "true")
@@ -28,7 +28,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "certified-when-complete", Sentence: "A record certifies a run only when both of its boundaries completed.",
 		Source: "F5, F105", Needs: NeedsStep,
-		Catches: Change{Machine: "outcome", Row: "certify", Field: "guard", Text: "arg.transferred && arg.trusted && arg.own && arg.record == all_ok"},
+		Catches: `outcome/certify: guard drop "arg.complete"`,
 		step: certifying(func(n *names) func(w *machine.World, slot int) error {
 			fence := n.kind("fence")
 			core, cpu := fence.is("core", "complete"), fence.is("cpu", "complete")
@@ -43,7 +43,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "untrusted-never-certifies", Sentence: "A record certifies a run only out of a result region whose marker was published: bytes that happen to equal the epoch certify nothing.",
 		Source: "F4, F7", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "read", Target: 1, Field: "when", Text: "res.value == run_epoch && res.code == 0 && view.complete"},
+		Catches: `drain/read: then[1].when drop "view.trusted"`,
 		step: certifying(func(n *names) func(w *machine.World, slot int) error {
 			region := n.kind("region")
 			initialised := region.in("initialised")
@@ -58,7 +58,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "no-record-certifies-nothing", Sentence: "Only a record that says all is well certifies; no record certifies nothing.",
 		Source: "F105, F117, F166", Needs: NeedsStep,
-		Catches: Change{Machine: "outcome", Row: "certify", Field: "guard", Text: "arg.complete && arg.transferred && arg.trusted"},
+		Catches: `outcome/certify: guard set "arg.complete && arg.transferred && arg.trusted"`,
 		step: certifying(func(n *names) func(w *machine.World, slot int) error {
 			outcome := n.kind("outcome")
 			well := outcome.is("record", "all_ok")
@@ -73,7 +73,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "own-record-only", Sentence: "A record counts for a run only if it was read without an error and bears the run's own epoch.",
 		Source: "F10, F105, F145", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "read", Target: 1, Field: "when", Text: "res.code == 0 && view.complete && view.trusted"},
+		Catches: `drain/read: then[1].when drop "res.value == run_epoch"`,
 		step: func(n *names) stepPredicate {
 			outcome, run := n.kind("outcome"), n.kind("run")
 			none, epoch := outcome.is("record", "absent"), run.fact("run_epoch")
@@ -91,7 +91,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "diagnosis-stands", Sentence: "A failure that the run's own record reports is never turned into a success: a device that is content does not override it.",
 		Source: "F117, F118", Needs: NeedsStep,
-		Catches: Change{Machine: "outcome", Row: "diagnosis-unshared", Field: "to", Text: "succeeded"},
+		Catches: `outcome/diagnosis-unshared: to succeeded`,
 		step: func(n *names) stepPredicate {
 			outcome := n.kind("outcome")
 			diagnosed, may := outcome.in("diagnosed", "failed"), outcome.in("diagnosed", "failed", "undecided")
@@ -108,7 +108,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "verdict-is-the-outcome", Sentence: "A run's verdict says what its outcome says: success only if that is certified or the device was content, a fault only if the device reported one.",
 		Source: "F104, F114", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "settle", Target: 2, Field: "when", Text: "view.succeeded || view.faulted"},
+		Catches: `drain/settle: then[2].when set "view.succeeded || view.faulted"`,
 		step: func(n *names) stepPredicate {
 			run, outcome := n.kind("run"), n.kind("outcome")
 			undecided := run.is("verdict", "undecided")
@@ -129,7 +129,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "partial-never-succeeds", Sentence: "A partial launch has no success to report, whatever its streams say.",
 		Source: "F73, F130", Needs: NeedsStep,
-		Catches: Change{Machine: "run", Row: "proven", Field: "do", Text: "verdict = succeeded"},
+		Catches: `run/proven: do set "verdict = broken" "verdict = succeeded"`,
 		step: func(n *names) stepPredicate {
 			run := n.kind("run")
 			partial, well := run.in("partial"), run.is("verdict", "succeeded", "diagnosed")
@@ -145,7 +145,7 @@ var ofOutcome = []Invariant{
 	{
 		ID: "verdict-never-changes", Sentence: "A verdict stands: no later wait, reset or notice changes it while the run is there.",
 		Source: "F104, F114", Needs: NeedsStep,
-		Catches: Change{Machine: "run", Row: "swept-drained", Field: "do", Text: "verdict = swept; reset = true"},
+		Catches: `run/swept-drained: do add "verdict = swept"`,
 		step: func(n *names) stepPredicate {
 			run := n.kind("run")
 			undecided, verdict, fault := run.is("verdict", "undecided"), run.fact("verdict"), run.fact("fault")
@@ -182,7 +182,7 @@ var ofRegion = []Invariant{
 	{
 		ID: "initialised-by-publication", Sentence: "A result region becomes initialised only by a publication that succeeded.",
 		Source: "F4, F7", Needs: NeedsStep,
-		Catches: Change{Machine: "region", Row: "unpublished", Field: "to", Text: "initialised"},
+		Catches: `region/unpublished: to initialised`,
 		step: func(n *names) stepPredicate {
 			region := n.kind("region")
 			n.kind("launch")
@@ -202,7 +202,7 @@ var ofRegion = []Invariant{
 	{
 		ID: "source-kept", Sentence: "The pinned source of a publication lives until its run retires, failed enqueues included.",
 		Source: "F6, F152", Needs: NeedsWorld,
-		Catches: Change{Machine: "region", Row: "unpublished", Field: "do", Text: "source = false"},
+		Catches: `region/unpublished: do add "source = false"`,
 		world: func(n *names) worldPredicate {
 			region, run := n.kind("region"), n.kind("run")
 			source, needed := region.is("source", "true"), run.in("prepared", "launching", "launched", "partial", "drained")

@@ -62,23 +62,25 @@ func (h *holders) of(w *machine.World, slot int, f one) (core, cpu uint64) {
 // Who may wait for a run, and when a wait is over.
 var ofReferences = []Invariant{
 	{
-		ID: "tokens-equal-counts", Sentence: "The counts of a fence that stands for a run are the live references on it: tokens, joins and callers. In the midst of the sweep that follows a verified reset they are being let go.",
+		ID: "tokens-equal-counts", Sentence: "The counts of a fence that stands for a run are the live references on it: tokens, joins and callers. While a confirmed reset is being swept up, slot by slot, they may still count references that it ended.",
 		Source: "F27, F135–F142", Needs: NeedsWorld,
-		Catches: Change{Machine: "token", Row: "revoke", Field: "with", Text: ""},
+		Catches: `token/revoke: then.with drop "fence.drop(boundary, arming)"`,
 		world: func(n *names) worldPredicate {
 			h := newHolders(n)
 			armed, recovery := h.fence.in("armed"), n.maybe("recovery")
 			sweeping := recovery.in("sweeping")
 			return func(w *machine.World) error {
-				if r, ok := recovery.alone(w); ok && sweeping.has(r) {
-					return nil
-				}
+				r, recovers := recovery.alone(w)
+				swept := recovers && sweeping.has(r)
 				for slot := range h.fence.count(w) {
 					f := h.fence.at(w, slot)
 					if !armed.has(f) {
 						continue
 					}
 					if core, cpu := h.of(w, slot, f); core != h.counts[0].of(f) || cpu != h.counts[1].of(f) {
+						if swept && core <= h.counts[0].of(f) && cpu <= h.counts[1].of(f) {
+							continue
+						}
 						return h.fence.fail(w, slot, "counts %d and %d, live are %d and %d", h.counts[0].of(f), h.counts[1].of(f), core, cpu)
 					}
 				}
@@ -89,7 +91,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "counts-drop-by-proof", Sentence: "A token's count is dropped only by a proof of the stream that holds the wait, for a wait that was never queued, or in a declared quarantine.",
 		Source: "F36, F135, F136, F142", Needs: NeedsStep,
-		Catches: Change{Machine: "token", Row: "release-other", Field: "row"},
+		Catches: `token/release-other: row drop`,
 		step: func(n *names) stepPredicate {
 			token, fence, lane := n.kind("token"), n.kind("fence"), n.maybe("lane")
 			reserved, queueing, committed, spent := token.in("reserved"), token.in("queueing"), token.in("committed"), token.in("spent")
@@ -122,7 +124,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "join-ends-by-proof", Sentence: "The count that a joined run holds on its predecessor is dropped only when the stream with the wait is proven past it, or the wait was never queued.",
 		Source: "F133, F135, F142", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "core_wait", Target: 1, Field: "with", Text: "fence.reached(run_epoch, generation, dispatch, core_done); join.proven_core(); join.proven_cpu()"},
+		Catches: `drain/core_wait: then[1].with add "join.proven_cpu()"`,
 		step: func(n *names) stepPredicate {
 			join, fence := n.kind("join"), n.kind("fence")
 			pred, arming, stands := join.fact("pred"), join.fact("arming"), fence.fact("arming")
@@ -160,7 +162,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "caller-held-until-tail", Sentence: "A caller's run holds its AICPU boundary until Tail, or its caller's stream, proves that the caller's wait is over.",
 		Source: "F27, F35, F36", Needs: NeedsStep,
-		Catches: Change{Machine: "drain", Row: "tail_wait", Target: 6, Field: "with", Text: "caller_order.proven()"},
+		Catches: `drain/tail_wait: then[6].with add "caller_order.proven()"`,
 		step: func(n *names) stepPredicate {
 			caller := n.kind("caller_order")
 			queued, reserved, none := caller.is("held", "queued"), caller.is("held", "reserved"), caller.is("held", "no_wait")
@@ -186,7 +188,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "drained-is-discharged", Sentence: "When a run is drained, its caller's reference has been discharged.",
 		Source: "F29", Needs: NeedsWorld,
-		Catches: Change{Machine: "drain", Row: "settle-tail", Field: "guard", Text: "view.held && view.tail && view.partial"},
+		Catches: `drain/settle-tail: guard set "view.held && view.tail && view.partial"`,
 		world: func(n *names) worldPredicate {
 			run, caller := n.kind("run"), n.kind("caller_order")
 			drained, none := run.in("drained", "retired", "finalized"), caller.is("held", "no_wait")
@@ -203,7 +205,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "record-before-wait", Sentence: "A wait is counted only on a boundary that is recorded.",
 		Source: "F134", Needs: NeedsWorld,
-		Catches: Change{Machine: "fence", Row: "reserve-core", Field: "guard", Text: "arg.boundary == core_done"},
+		Catches: `fence/reserve-core: guard drop "core == recorded || core == complete"`,
 		world: func(n *names) worldPredicate {
 			fence := n.kind("fence")
 			counts := [2]fact{fence.fact("core_refs"), fence.fact("cpu_refs")}
@@ -225,7 +227,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "wait-after-record", Sentence: "A wait is queued only behind a record that is on a stream already.",
 		Source: "F22, F134", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "record_start", Field: "with", Text: ""},
+		Catches: `launch/record_start: then[0].with drop "caller_order.record(at_start)"`,
 		step: func(n *names) stepPredicate {
 			fence, caller := n.kind("fence"), n.maybe("caller_order")
 			recorded := [2]test{fence.is("core", "recorded", "complete"), fence.is("cpu", "recorded", "complete")}
@@ -268,7 +270,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "reserved-before-queued", Sentence: "A wait on another run's boundary is queued only when it is counted already.",
 		Source: "F135", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", Row: "join_core", Field: "with", Text: "join.queued_core(); join.revoked_cpu()"},
+		Catches: `launch/join_core: then[0].with add "join.revoked_cpu()"`,
 		step: func(n *names) stepPredicate {
 			join := n.kind("join")
 			reserved := [2]test{join.is("core_wait", "reserved"), join.is("cpu_wait", "reserved")}
@@ -286,7 +288,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "token-names-one-reference", Sentence: "A token that is live names the fence, arming, boundary and stream that it was minted for, and no other.",
 		Source: "F137, F138", Needs: NeedsStep,
-		Catches: Change{Machine: "token", Row: "enqueue", Target: 0, Field: "do", Text: "waiter = cpu_stream"},
+		Catches: `token/enqueue: then[0].do add "waiter = cpu_stream"`,
 		step: func(n *names) stepPredicate {
 			token := n.kind("token")
 			live := token.in("reserved", "queueing", "committed")
@@ -309,7 +311,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "own-tokens-only", Sentence: "Only the fence that minted a token may judge it stale, and only when it does not count it any more.",
 		Source: "F141", Needs: NeedsStep,
-		Catches: Change{Machine: "token", Row: "discard-foreign", Field: "row"},
+		Catches: `token/discard-foreign: row drop`,
 		step: func(n *names) stepPredicate {
 			token, fence := n.kind("token"), n.kind("fence")
 			of, arming, stands := token.fact("fence"), token.fact("arming"), fence.fact("arming")
@@ -333,7 +335,7 @@ var ofReferences = []Invariant{
 	{
 		ID: "no-wait-cycle", Sentence: "No run waits for a run that waits for it.",
 		Source: "F134", Needs: NeedsWorld,
-		Catches: Change{Machine: "join", Row: "plan-self", Field: "guard", Text: "arg.pred == none"},
+		Catches: `join/plan-self: guard set "arg.pred == none"`,
 		world: func(n *names) worldPredicate {
 			join, fence := n.kind("join"), n.kind("fence")
 			joining, pred, arming, stands := join.in("joining"), join.fact("pred"), join.fact("arming"), fence.fact("arming")

@@ -11,7 +11,7 @@ var ofResources = []Invariant{
 	{
 		ID: "one-building", Of: OfOrchestrator, Sentence: "The pointer names the run that is being built, and there is no other.",
 		Source: "R1, R4", Needs: NeedsWorld,
-		Catches: Change{Machine: "orchestrator", Row: "built", Field: "do", Text: "objects = none"},
+		Catches: `orchestrator/built: do drop "building = none"`,
 		world: func(n *names) worldPredicate {
 			runs, o := n.kind("resources"), n.kind("orchestrator")
 			building, pointer := runs.in("building"), o.fact("building")
@@ -29,7 +29,7 @@ var ofResources = []Invariant{
 	{
 		ID: "one-run-at-a-time", Of: OfOrchestrator, Sentence: "A run's graph is built only when every run before it has come to its fence.",
 		Source: "R4, R19", Needs: NeedsWorld,
-		Catches: Change{Machine: "building", Row: "start-prior", Field: "row"},
+		Catches: `building/start-prior: row drop`,
 		world: func(n *names) worldPredicate {
 			runs := n.kind("resources")
 			over := runs.in("free", "retired", "gone")
@@ -49,7 +49,7 @@ var ofResources = []Invariant{
 	{
 		ID: "charged-to-the-building", Of: OfOrchestrator, Sentence: "What is made is charged to the run that is being built, and nothing can be made outside.",
 		Source: "R1, R3, R5", Needs: NeedsStep,
-		Catches: Change{Machine: "resource", Row: "charge-outside", Field: "row"},
+		Catches: `resource/charge-outside: row drop`,
 		step: func(n *names) stepPredicate {
 			o := n.kind("orchestrator")
 			pointer := o.fact("building")
@@ -80,7 +80,7 @@ var ofResources = []Invariant{
 	{
 		ID: "owner-is-kept", Of: OfOrchestrator, Sentence: "What a run owns is its own to the end, whatever is being built later.",
 		Source: "R2, R5", Needs: NeedsStep,
-		Catches: Change{Machine: "domain", Row: "free-live", Field: "do", Text: "owner = none"},
+		Catches: `domain/free-live: do add "owner = none"`,
 		step: func(n *names) stepPredicate {
 			owned := []struct {
 				kind
@@ -130,7 +130,7 @@ var ofResources = []Invariant{
 	{
 		ID: "nothing-stranded", Of: OfOrchestrator, Sentence: "No release is put off to a run that has retired, and a run counts those that are put off to it.",
 		Source: "R6–R9", Needs: NeedsWorld,
-		Catches: Change{Machine: "resources", Row: "retire-stragglers", Field: "guard", Text: "queued == 4096"},
+		Catches: `resources/retire-stragglers: guard set "queued == 4096"`,
 		world: func(n *names) worldPredicate {
 			runs, domain := n.kind("resources"), n.kind("domain")
 			over, counts := runs.in("retired", "gone", "free"), runs.fact("queued")
@@ -154,7 +154,7 @@ var ofResources = []Invariant{
 	{
 		ID: "one-release-under-way", Of: OfOrchestrator, Sentence: "The lock is held exactly while one domain is being freed.",
 		Source: "R11, R12, R22", Needs: NeedsWorld,
-		Catches: Change{Machine: "domain", Row: "free-live", Field: "with", Text: ""},
+		Catches: `domain/free-live: then.with drop "free_lock.take()"`,
 		world: func(n *names) worldPredicate {
 			domain, lock := n.kind("domain"), n.kind("free_lock")
 			freeing, held := domain.in("freeing"), lock.in("held")
@@ -178,7 +178,7 @@ var ofResources = []Invariant{
 	{
 		ID: "one-release", Of: OfOrchestrator, Sentence: "The backend's release of an allocation is called once, whoever comes first; a failure is told again, and not tried again.",
 		Source: "R11, R14, R17, R23", Needs: NeedsStep,
-		Catches: Change{Machine: "domain", Row: "execute", Target: 1, Field: "to", Text: "live"},
+		Catches: `domain/execute: then[1].to live`,
 		step: func(n *names) stepPredicate {
 			domain := n.kind("domain")
 			freeing, may := domain.in("freeing"), domain.in("live", "queued")
@@ -196,7 +196,7 @@ var ofResources = []Invariant{
 	{
 		ID: "freed-is-executed", Of: OfOrchestrator, Sentence: "A domain is freed only when the backend's release was executed.",
 		Source: "R13, R14, R24", Needs: NeedsStep,
-		Catches: Change{Machine: "domain", Row: "execute", Target: 1, Field: "to", Text: "freed"},
+		Catches: `domain/execute: then[1].to freed`,
 		step: func(n *names) stepPredicate {
 			domain := n.kind("domain")
 			freed, release := domain.in("freed"), n.calling("ReleaseDomain")
@@ -215,7 +215,7 @@ var ofResources = []Invariant{
 	{
 		ID: "lives-until-the-fence", Of: OfOrchestrator, Sentence: "Before its run retires, a release that its user asks for is put off: tasks that captured a domain still see live memory. After that it frees at once.",
 		Source: "R7–R9", Needs: NeedsStep,
-		Catches: Change{Machine: "domain", View: "deferring", Field: "expr", Text: `owner.state == "building"`},
+		Catches: `domain/release: guard set "view.deferring && view.building != none"`,
 		step: func(n *names) stepPredicate {
 			domain, runs := n.kind("domain"), n.kind("resources")
 			live, queued, owner := domain.in("live"), domain.in("queued"), domain.fact("owner")
@@ -241,7 +241,7 @@ var ofResources = []Invariant{
 	{
 		ID: "retired-owns-nothing", Of: OfOrchestrator, Sentence: "A run that has retired owns nothing but what could not be released.",
 		Source: "R2, R14", Needs: NeedsWorld,
-		Catches: Change{Machine: "resources", Row: "fence-bare", Field: "guard", Text: "domains == none"},
+		Catches: `resources/fence-bare: guard drop "objects == none"`,
 		world: func(n *names) worldPredicate {
 			runs, resource := n.kind("resources"), n.kind("resource")
 			retired, charged, owner := runs.in("retired"), resource.in("charged"), resource.fact("owner")
@@ -264,7 +264,7 @@ var ofResources = []Invariant{
 	{
 		ID: "tasks-are-counted", Of: OfOrchestrator, Sentence: "A run counts the tasks of its own that are not over, and retires only with none.",
 		Source: "R2, R19, R20", Needs: NeedsWorld,
-		Catches: Change{Machine: "resources", Row: "task-over", Field: "do", Text: ""},
+		Catches: `resources/task-over: do drop "pending--"`,
 		world: func(n *names) worldPredicate {
 			runs, task := n.kind("resources"), n.kind("task")
 			pending, counts, owner, gone := task.in("pending"), runs.fact("pending"), task.fact("owner"), runs.in("free")
@@ -291,7 +291,7 @@ var ofResources = []Invariant{
 	{
 		ID: "first-error-wins", Of: OfOrchestrator, Sentence: "A run that failed keeps the failure that came first, and whose it was.",
 		Source: "R20", Needs: NeedsStep,
-		Catches: Change{Machine: "resources", Row: "task-failed", Field: "guard", Text: "arg.failed"},
+		Catches: `resources/task-failed: guard drop "!failed"`,
 		step: func(n *names) stepPredicate {
 			runs := n.kind("resources")
 			failed := runs.is("failed", "true")
@@ -311,7 +311,7 @@ var ofResources = []Invariant{
 	{
 		ID: "endpoint-told", Of: OfOrchestrator, Sentence: "No task is under way at an endpoint that failed, once those that were have been told.",
 		Source: "R20", Needs: NeedsWorld,
-		Catches: Change{Machine: "endpoint", View: "under_way", Field: "expr", Text: `first(task, state == "pending" && pulled)`},
+		Catches: `endpoint/tell: guard set "view.under_way != none && code == 0"`,
 		world: func(n *names) worldPredicate {
 			endpoint, task := n.kind("endpoint"), n.kind("task")
 			failed, pending, at := endpoint.in("failed", "gone", "unused"), task.in("pending"), task.fact("endpoint")
@@ -334,7 +334,7 @@ var ofResources = []Invariant{
 	{
 		ID: "teardown-last", Of: OfOrchestrator, Sentence: "The workers are being closed, or are, only when no run is under way and nothing that can be released is left.",
 		Source: "R15, R16, R25", Needs: NeedsWorld,
-		Catches: Change{Machine: "ending", Row: "sweep-domain", Field: "guard", Text: "view.domain != none && attempted"},
+		Catches: `ending/sweep-domain: guard set "view.domain != none && attempted"`,
 		world: func(n *names) worldPredicate {
 			ending, runs, domain, resource := n.kind("ending"), n.kind("resources"), n.kind("domain"), n.kind("resource")
 			closing := ending.in("tearing", "owed", "closed")
@@ -364,7 +364,7 @@ var ofResources = []Invariant{
 	{
 		ID: "residue-is-told", Of: OfOrchestrator, Sentence: "A close that leaves something which could not be released never ends clean: it says so, each time.",
 		Source: "R14, R16", Needs: NeedsStep,
-		Catches: Change{Machine: "ending", Row: "teardown", Field: "when", Text: "view.residue"},
+		Catches: `ending/teardown: then[0].when drop "view.stuck"`,
 		step: func(n *names) stepPredicate {
 			ending, domain, resource := n.kind("ending"), n.kind("domain"), n.kind("resource")
 			closed, failed, stuck := ending.in("closed"), domain.in("failed"), resource.in("stuck")

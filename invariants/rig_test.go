@@ -24,6 +24,8 @@ type rig struct {
 	checker *invariants.Checker
 	recs    []machine.Record
 	found   []*invariants.Finding
+	// observer takes the records instead of the checker, whatever it finds.
+	observer *invariants.Observer
 	// answers are given next, by call, instead of the ones that are hoped for.
 	answers map[string][]machine.Result
 	// held calls are left in flight, for [rig.resume].
@@ -56,6 +58,12 @@ func (r *rig) step(take func() *machine.Step) *machine.Step {
 	s := take()
 	if s == nil {
 		return nil
+	}
+	if r.observer != nil { // it is asked what it knows of the device, and looks on
+		for i := range r.recs {
+			r.observer.Record(r.w, &r.recs[i])
+		}
+		return s
 	}
 	r.found = append(r.checker.Step(before, r.w, r.recs), r.checker.World(r.w)...)
 	return s
@@ -91,6 +99,7 @@ func (r *rig) pump(root machine.Ref, s *machine.Step) {
 		if s.Status == machine.InFlight {
 			call, ref := r.rules.CallName(s.Command.Call), s.Command.Ref
 			if r.held[call] {
+				delete(r.held, call)
 				r.flying[call] = ref
 				return
 			}
@@ -107,7 +116,6 @@ func (r *rig) hold(call string) { r.held[call] = true }
 
 // resume answers a call that was held, and carries its operation on.
 func (r *rig) resume(call string, res ...machine.Result) {
-	delete(r.held, call)
 	if len(r.found) > 0 {
 		return
 	}

@@ -7,7 +7,7 @@ var ofRun = []Invariant{
 	{
 		ID: "partial-closes-admission", Sentence: "The lane counts the launches that are partial and unproven, which closes admission.",
 		Source: "F78", Needs: NeedsWorld,
-		Catches: Change{Machine: "run", Row: "broken", Field: "with", Text: ""},
+		Catches: `run/broken: then.with drop "lane.partial()"`,
 		world: func(n *names) worldPredicate {
 			run, lane := n.kind("run"), n.kind("lane")
 			partial, unproven := run.in("partial"), lane.fact("unproven")
@@ -28,7 +28,7 @@ var ofRun = []Invariant{
 	{
 		ID: "closed-admits-nothing", Sentence: "No run is admitted or launched unless the environment is live and the lane open, with no launch unproven, nothing poisoned, no fault, no matched notice and no recovery under way.",
 		Source: "F63, F78, F108, F150, F154", Needs: NeedsStep,
-		Catches: Change{Machine: "launch", View: "open", Field: "expr", Text: `environment.state == "live" && lane.state == "open" && lane.unproven == 0 && !lane.poisoned && !lane.faulted && recovery.state == "ready"`},
+		Catches: `launch/arm-no-permit: guard drop "view.open"`,
 		step: func(n *names) stepPredicate {
 			run, lane, env := n.kind("run"), n.kind("lane"), n.kind("environment")
 			health, recovery := n.kind("health"), n.kind("recovery")
@@ -68,7 +68,7 @@ var ofRun = []Invariant{
 	{
 		ID: "runs-are-counted", Sentence: "The lane counts the runs that are admitted and not finalized.",
 		Source: "F78, F154", Needs: NeedsWorld,
-		Catches: Change{Machine: "run", Row: "unprepared", Field: "with", Text: ""},
+		Catches: `run/unprepared: then.with drop "lane.leave()"`,
 		world: func(n *names) worldPredicate {
 			run, lane := n.kind("run"), n.kind("lane")
 			gone, runs := run.in("idle", "finalized"), lane.fact("runs")
@@ -89,7 +89,7 @@ var ofRun = []Invariant{
 	{
 		ID: "unproven-is-kept", Sentence: "A run that left no evidence of its release keeps admission poisoned, whatever else is recovered.",
 		Source: "F69, F132", Needs: NeedsWorld,
-		Catches: Change{Machine: "lane", Row: "recovered-ambiguous", Field: "guard", Text: "view.ambiguous && unproven != 0"},
+		Catches: `lane/recovered-ambiguous: guard set "view.ambiguous && unproven != 0"`,
 		world: func(n *names) worldPredicate {
 			run, lane := n.kind("run"), n.kind("lane")
 			ambiguous, poisoned := run.in("ambiguous"), lane.is("poisoned", "true")
@@ -122,7 +122,7 @@ var ofRun = []Invariant{
 	{
 		ID: "streams-bound-at-launch", Sentence: "A run has its streams from its launch until it retires, and at no other time.",
 		Source: "F12, F13, F75", Needs: NeedsWorld,
-		Catches: Change{Machine: "run", Row: "unstarted", Field: "do", Text: "rc = arg.rc"},
+		Catches: `run/unstarted: do drop "bound = false"`,
 		world: func(n *names) worldPredicate {
 			run := n.kind("run")
 			has, bound := run.in("launching", "launched", "partial", "drained"), run.is("bound", "true")
@@ -139,7 +139,7 @@ var ofRun = []Invariant{
 	{
 		ID: "launch-code-kept", Sentence: "The launch's own return code is not replaced by what cleanup, recovery or the drain say.",
 		Source: "F73, F79", Needs: NeedsStep,
-		Catches: Change{Machine: "run", Row: "proven", Field: "do", Text: "verdict = broken; rc = 0"},
+		Catches: `run/proven: do add "rc = 0"`,
 		step: func(n *names) stepPredicate {
 			run := n.kind("run")
 			rc, over := run.fact("rc"), run.in("not started", "launched", "partial", "drained", "retired")
@@ -156,7 +156,7 @@ var ofRun = []Invariant{
 	{
 		ID: "finalized-leaves-nothing", Sentence: "When a run is finalized, its slot's launch, decision, edges and fence are free for another.",
 		Source: "F65, F139", Needs: NeedsWorld,
-		Catches: Change{Machine: "run", Row: "finalized", Field: "with", Text: "lane.leave()"},
+		Catches: `run/finalized: then.with drop "launch.reset()"`,
 		world: func(n *names) worldPredicate {
 			run := n.kind("run")
 			finalized := run.in("finalized")

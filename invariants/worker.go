@@ -9,7 +9,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "latch-never-changes", Sentence: "An execution mode that is claimed never changes, whatever fails or is finalised.",
 		Source: "F89, F92–F94", Needs: NeedsStep,
-		Catches: Change{Machine: "latch", Row: "fail", Field: "to", Text: "unclaimed"},
+		Catches: `latch/fail: to unclaimed`,
 		step: func(n *names) stepPredicate {
 			latch := n.kind("latch")
 			unclaimed := latch.in("unclaimed")
@@ -26,7 +26,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "again-by-cleanup-proof", Sentence: "A handle that was finalised is initialised again only in PROGRAM mode and with the proof that its cleanup released everything, which is used up.",
 		Source: "F91, F93", Needs: NeedsStep,
-		Catches: Change{Machine: "latch", Row: "begin-again", Field: "guard", Text: "phase == finalised"},
+		Catches: `latch/begin-again: guard drop "retired"`,
 		step: func(n *names) stepPredicate {
 			latch := n.kind("latch")
 			finalised, initialising := latch.is("phase", "finalised"), latch.is("phase", "initialising")
@@ -44,7 +44,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "occupancy-is-new", Sentence: "Each registration of a callable has an occupancy that none other has, from its claim until its id is free again.",
 		Source: "F84, F87, F146", Needs: NeedsStep,
-		Catches: Change{Machine: "callable", Row: "claim", Field: "do", Text: "image = arg.image"},
+		Catches: `callable/claim: do drop "occupancy = fresh()"`,
 		step: func(n *names) stepPredicate {
 			callable := n.kind("callable")
 			free, occupancy, image := callable.in("free"), callable.fact("occupancy"), callable.fact("image")
@@ -74,7 +74,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "leaves-by-its-occupancy", Sentence: "A callable leaves only when asked for by its present occupancy: a bare id, used again since, does nothing.",
 		Source: "F87, F146", Needs: NeedsStep,
-		Catches: Change{Machine: "registry", Row: "leave-stale", Field: "guard", Text: "arg.occupancy == none"},
+		Catches: `registry/leave-stale: guard set "arg.occupancy == none"`,
 		step: func(n *names) stepPredicate {
 			callable, registry := n.kind("callable"), n.kind("registry")
 			registered, leaving, occupancy := callable.in("registered"), callable.in("leaving"), callable.fact("occupancy")
@@ -95,7 +95,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "one-registration-at-a-time", Sentence: "One callable at most is being registered or unregistered, and only while the registry is at it.",
 		Source: "F88", Needs: NeedsStep,
-		Catches: Change{Machine: "registry", Row: "upload-shared", Field: "with", Text: ""},
+		Catches: `registry/upload-shared: then.with drop "slot.uploaded()"`,
 		step: func(n *names) stepPredicate {
 			callable, registry := n.kind("callable"), n.kind("registry")
 			between, at := callable.in("claimed", "leaving"), registry.in("uploading", "removing")
@@ -119,7 +119,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "shared-image-stays", Sentence: "An image is taken off the device only when no other callable has it.",
 		Source: "F84, F85", Needs: NeedsStep,
-		Catches: Change{Machine: "registry", Row: "remove-shared", Field: "guard", Text: "view.shared_still && !automatic"},
+		Catches: `registry/remove-shared: guard set "view.shared_still && !automatic"`,
 		step: func(n *names) stepPredicate {
 			callable := n.kind("callable")
 			registered, image := callable.in("registered"), callable.fact("image")
@@ -140,7 +140,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "registered-is-uploaded", Sentence: "A callable may be invoked only when its image is on the device.",
 		Source: "F84, F86", Needs: NeedsStep,
-		Catches: Change{Machine: "registry", Row: "upload", Target: 1, Field: "with", Text: "slot.uploaded()"},
+		Catches: `registry/upload: then[1].with set "slot.unclaim()" "slot.uploaded()"`,
 		step: func(n *names) stepPredicate {
 			callable := n.kind("callable")
 			n.kind("registry")
@@ -164,7 +164,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "packet-checked-first", Sentence: "Storage is made only of a packet that was checked whole, on a transport that permits it: there is no falling back to values that were not validated.",
 		Source: "F147, F149, F153", Needs: NeedsStep,
-		Catches: Change{Machine: "invocation", Row: "invalid", Field: "guard", Text: "arg.occupancy == none || arg.dispatch == none"},
+		Catches: `invocation/invalid: guard drop "!arg.valid"`,
 		step: func(n *names) stepPredicate {
 			invocation := n.kind("invocation")
 			none, checked, stored, lent := invocation.in("none"), invocation.in("checked"), invocation.in("stored"), invocation.in("lent")
@@ -187,7 +187,7 @@ var ofWorker = []Invariant{
 	{
 		ID: "view-dropped-first", Sentence: "Argument storage is cleared only when orchestration's view of it has been dropped.",
 		Source: "F148", Needs: NeedsStep,
-		Catches: Change{Machine: "invocation", Row: "give-back", Field: "to", Text: "none"},
+		Catches: `invocation/give-back: to none`,
 		step: func(n *names) stepPredicate {
 			invocation := n.kind("invocation")
 			lent, may := invocation.in("lent"), invocation.in("lent", "stored")

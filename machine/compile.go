@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/token"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -102,6 +103,9 @@ type Machine struct {
 	careful bool
 	// mints: some row makes an identity, so that undoing it must give it back.
 	mints bool
+
+	hashed sync.Once
+	hash   Hash
 }
 
 // cell lists the rows of one state and event, in order.

@@ -39,13 +39,14 @@ func (r *Rules) Opaque() bool {
 	return false
 }
 
-// Hash identifies one machine's rules.
+// Hash identifies one machine's rules. It is made when it is first asked for.
 func (m *Machine) Hash() Hash {
-	d := sha256.New()
-	writeMachine(d, m)
-	var h Hash
-	copy(h[:], d.Sum(nil))
-	return h
+	m.hashed.Do(func() {
+		d := sha256.New()
+		writeMachine(d, m)
+		copy(m.hash[:], d.Sum(nil))
+	})
+	return m.hash
 }
 
 func hashRules(r *Rules) Hash {

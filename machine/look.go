@@ -24,3 +24,12 @@ func (w *World) Same(o *World, m MachineID) bool {
 	p, q := &w.pools[m], &o.pools[m]
 	return slices.Equal(w.words[p.at:p.at+p.capacity*p.stride], o.words[q.at:q.at+q.capacity*q.stride])
 }
+
+// Fresh returns a world of the same rules and the same [Config], as it began. It
+// has no recorder.
+func (w *World) Fresh() *World {
+	c := w.Clone()
+	clear(c.words)
+	c.seq, c.flying = 0, 0
+	return c
+}

@@ -40,6 +40,12 @@ func TestOccupantAndSame(t *testing.T) {
 	require.False(t, w.Same(before, m.ID()), "a command in flight")
 	state, _ := w.Occupant(m.ID(), 0)
 	require.Equal(t, StateID(0), state)
+	fresh, err := rules.NewWorld(Config{Pools: map[string]int{"cell": 2}})
+	require.NoError(t, err)
+	require.True(t, w.Fresh().Same(fresh, m.ID()))
+	require.Equal(t, fresh.Fingerprint(nil), w.Fresh().Fingerprint(nil))
+	require.Zero(t, w.Fresh().Seq())
+	require.NotEqual(t, fresh.Fingerprint(nil), w.Fingerprint(nil), "the world itself is as it was")
 	require.Panics(t, func() { w.Occupant(m.ID(), 2) })
 	require.Zero(t, testing.AllocsPerRun(10, func() { w.Occupant(m.ID(), 1); w.Same(before, m.ID()) }))
 }

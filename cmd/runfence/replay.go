@@ -18,8 +18,8 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	var (
-		otherRules bool
-		allow      allowance
+		otherRules, inspect bool
+		allow               allowance
 	)
 	cmd := &cobra.Command{
 		Use:   "replay LOG",
@@ -37,17 +37,23 @@ names are matched, and what differs in effect is a divergence. --rules takes the
 rules from a file, and each --patch changes them, as the patches do that the
 recorded scenario began with.
 
+With --invariants each step is held to what must hold whatever happens, see
+docs/invariants.md. What does not hold is a finding, exit 1, and is printed with
+the record after which it does not. What a log cannot tell is unknown.
+
 ` + incompleteHelp + `
 Behind a gap, what its world did is not replayed.`,
 		Example: `  runfence replay demo.log
   runfence replay demo.jsonl --json
+  runfence replay demo.log --invariants
   runfence replay old.log --other-rules
   runfence replay broken.log --patch 'run/drained: to launched'
   runfence run --log - | runfence replay -`,
 		Args: arguments(1, 1, "a LOG"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], otherRules, allow) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], otherRules, inspect, allow) },
 	}
 	cmd.Flags().BoolVar(&otherRules, "other-rules", false, "replay although the log was recorded under other rules")
+	cmd.Flags().BoolVar(&inspect, "invariants", false, "hold each step to the invariants")
 	allow.flag(cmd)
 	a.jsonFlag(cmd)
 	a.rulesFlag(cmd)
@@ -76,6 +82,8 @@ type replayed struct {
 	Runs       map[string]int   `json:"runs"`
 	Worlds     []replayedWorld  `json:"worlds"`
 	Divergence *divergenceAbout `json:"divergence,omitempty"`
+	// Invariants is there if they were asked for.
+	Invariants *inspection `json:"invariants,omitempty"`
 
 	divergence *replay.Divergence
 }
@@ -122,7 +130,7 @@ type linkAbout struct {
 	Text string `json:"text"`
 }
 
-func (a *app) replay(path string, otherRules bool, allow allowance) error {
+func (a *app) replay(path string, otherRules, inspect bool, allow allowance) error {
 	rules, err := a.theRules()
 	if err != nil {
 		return err
@@ -137,6 +145,10 @@ func (a *app) replay(path string, otherRules bool, allow allowance) error {
 	vs := newVerdicts(rules)
 	vs.over = func(v *verdict) { runs[cmp.Or(v.Verdict, v.State)]++ }
 	numbers := map[*machine.World]int{}
+	var inspected *inspector
+	if inspect {
+		inspected = newInspector(rules)
+	}
 	r, err := replay.Run(in.Reader, rules, replay.Options{
 		AllowOtherRules: otherRules, SkipGaps: true,
 		Observer: func(w *machine.World, rec *machine.Record) error {
@@ -146,6 +158,9 @@ func (a *app) replay(path string, otherRules bool, allow allowance) error {
 				numbers[w] = n
 			}
 			vs.look(n, w.Name(), rec)
+			if inspected != nil {
+				inspected.look(n, w, rec)
+			}
 			return nil
 		},
 	})
@@ -161,6 +176,9 @@ func (a *app) replay(path string, otherRules bool, allow allowance) error {
 	}
 	x := aboutReplay(in.name, rules, r, err)
 	x.Runs = runs
+	if inspected != nil {
+		x.Invariants = inspected.end()
+	}
 	var failed error
 	if err != nil && x.divergence == nil {
 		failed = atPlace(in.name, err)
@@ -172,8 +190,11 @@ func (a *app) replay(path string, otherRules bool, allow allowance) error {
 		}
 	} else {
 		a.printReplay(x)
+		if x.Invariants != nil {
+			a.printInvariants(x.Invariants)
+		}
 	}
-	if x.divergence != nil {
+	if x.divergence != nil || x.Invariants != nil && !x.Invariants.Holds {
 		return found("")
 	}
 	return a.judge(ending{in.name, r.Closed, r.Lost, failed}, allow)

@@ -31,25 +31,10 @@ func invariantsPage(prose string) string {
 	return b.String()
 }
 
-// catches says which change of a rule an invariant notices.
+// catches says which change of a rule an invariant notices, as patches are written.
 func catches(in *invariants.Invariant) string {
-	c := in.Catches
-	if c == (invariants.Change{}) {
+	if in.Catches == "" {
 		return "None can. " + in.Held
 	}
-	text := "becomes " + code(c.Text)
-	if c.Text == "" {
-		text = "is dropped"
-	}
-	if c.View != "" {
-		return fmt.Sprintf("%s: %s %s", code(c.Machine), code("view."+c.View), text)
-	}
-	row := code(c.Machine + "/" + c.Row)
-	switch c.Field {
-	case "row":
-		return row + ": the row is dropped"
-	case "guard", "command", "from":
-		return fmt.Sprintf("%s: its %s %s", row, c.Field, text)
-	}
-	return fmt.Sprintf("%s: %s of its target %d %s", row, code(c.Field), c.Target+1, text)
+	return code(in.Catches)
 }

@@ -32,7 +32,7 @@ func (s Story) Scenario(recorder machine.Recorder) ([]byte, error) {
 	}
 	b.WriteByte('\n')
 	for _, p := range s.Patches {
-		fmt.Fprintf(&b, "patch (%s)\n", p)
+		fmt.Fprintf(&b, "patch %s\n", p)
 	}
 	fmt.Fprintf(&b, "model begin %s\n", listed(s.Config.String()))
 	// A block for each operation of the host's.

@@ -214,6 +214,14 @@ func TestShrinkUnfinished(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(file), "! unfinished: ")
 
+	// A way to something else is no shorter way.
+	other := found
+	other.Finding.Kind = model.Deadlock
+	same, err := explore.Shrink(other, 0)
+	require.NoError(t, err)
+	require.Equal(t, other.Finding, same.Finding)
+	require.Len(t, same.Moves, len(found.Acts))
+
 	_, err = explore.Shrink(explore.WalkFinding{Config: model.Config{Slots: 99}}, 0)
 	require.ErrorIs(t, err, model.ErrConfig)
 }

@@ -25,6 +25,8 @@ type walked struct {
 	bounds, out    string
 	duration       time.Duration
 	moves, workers uint
+	// patches made the rules of the program's own.
+	patches []string
 }
 
 // defaultWalks are some seconds' worth.
@@ -48,13 +50,14 @@ run --check reproduces; with --out it is kept there, beside its log, which
 runfence replay accepts.
 
 A seed and the number of walks decide everything, however many workers there
-are. With --for, walks are taken until the time is over.
-
-Exit 0 if nothing is found, 1 if something is.`,
+are. With --for, walks are taken until the time is over. --rules takes the rules
+from a file, and each --patch changes them, as the patches do that the scenario
+of a finding then begins with.`,
 		Example: `  runfence fuzz
   runfence fuzz --seed 7 --walks 10000 --json
   runfence fuzz --for 10m --keep-going --out findings
-  runfence fuzz --bounds "runs=20 slots=3 depth=2 threads=2 faults=2 spare=4" --moves 500`,
+  runfence fuzz --bounds "runs=20 slots=3 threads=2 faults=2 spare=4" --moves 500
+  runfence fuzz --patch 'run/drained: to launched'`,
 		Args: arguments(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			given := cmd.Flags().Changed
@@ -75,7 +78,14 @@ Exit 0 if nothing is found, 1 if something is.`,
 				}
 				o.Bounds = &c
 			}
-			o.Moves, o.Workers, o.Rules = int(o.moves), int(o.workers), a.rules()
+			var err error
+			if o.Rules, err = a.theRules(); err != nil {
+				return err
+			}
+			o.Moves, o.Workers = int(o.moves), int(o.workers)
+			if a.rulesFile == "" {
+				o.patches = a.patches
+			}
 			return a.fuzz(o)
 		},
 	}
@@ -93,6 +103,8 @@ Exit 0 if nothing is found, 1 if something is.`,
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
 	}
 	a.jsonFlag(cmd)
+	a.rulesFlag(cmd)
+	a.patchFlag(cmd)
 	return cmd
 }
 
@@ -195,7 +207,9 @@ func shorten(f *explore.WalkFinding, o walked) (*foundWalk, error) {
 		return nil, err
 	}
 	about := fmt.Sprintf("%s\nOf walk %d of seed %d, made short.", s.Finding.Error(), f.Walk, o.Seed)
-	text, err := s.Story(about).Scenario(w.World(model.World, s.Pools, 0))
+	story := s.Story(about)
+	story.Patches = o.patches
+	text, err := story.Scenario(w.World(model.World, s.Pools, 0))
 	if err := errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("walk %d: %w", f.Walk, err)
 	}

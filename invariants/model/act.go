@@ -168,7 +168,7 @@ const (
 // Step is Take without the fingerprints by which Take sees whether a move that
 // does not bring the end nearer changes anything at all.
 func (s *State) Step(m Move) (Progress, *Finding) {
-	s.steps, s.touched = 0, false
+	s.steps, s.refusal, s.touched = 0, "", false
 	before := s.rank()
 	f := s.take(m)
 	switch {

@@ -228,7 +228,7 @@ func (s *State) take(m Move) *Finding {
 	c := s.choices[m]
 	if c.Kind == sim.ChooseExpire && s.host.expiries > 0 {
 		s.host.expiries--
-		s.forgive()
+		s.forgive(sim.Ticket(c.Target))
 	}
 	if err := s.dev.Apply(c); err != nil {
 		return &Finding{Kind: "device", Detail: err.Error()}
@@ -258,10 +258,12 @@ func (s *State) simply() *Finding {
 	return &Finding{Kind: Deadlock, Detail: "no call can go on"}
 }
 
-// forgive lets the host wait again for what it waited for in vain.
-func (s *State) forgive() {
+// forgive lets the host wait again for what this call waited for in vain.
+func (s *State) forgive(t sim.Ticket) {
 	for i := range s.calls {
-		s.host.tried[int(s.calls[i].root.Slot)%maxSlots] &^= once[opWait]
+		if s.calls[i].ticket == t {
+			s.host.tried[int(s.calls[i].root.Slot)%maxSlots] &^= once[opWait]
+		}
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/invariants/explore"
 	"github.com/runfence/runfence/invariants/model"
 	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/machine/patch"
 	"github.com/runfence/runfence/machine/replay"
 	"github.com/runfence/runfence/machine/translog"
 	"github.com/runfence/runfence/scenario"
@@ -106,34 +106,36 @@ func TestWalkBounds(t *testing.T) {
 }
 
 // broken are the rules with one change.
-func broken(t *testing.T, c invariants.Change) *machine.Rules {
+func broken(t *testing.T, change string) *machine.Rules {
 	t.Helper()
-	defs := states.Definitions()
-	require.NoError(t, c.Apply(defs))
+	p, err := patch.Parse(change)
+	require.NoError(t, err)
+	defs, err := patch.Apply(states.Definitions(), p)
+	require.NoError(t, err)
 	rules, err := machine.Compile(defs...)
 	require.NoError(t, err)
 	return rules
 }
 
-var depthIgnored = invariants.Change{Machine: "launch", View: "room", Field: "expr", Text: "lane.depth != 0"}
+const depthIgnored = `launch/arm-no-permit: guard drop "view.room"`
 
 // TestShrink: walks find what is broken on purpose. It is made about as short as
 // it can be; its scenario shows it again; its log replays.
 func TestShrink(t *testing.T) {
 	for _, c := range []struct {
-		change invariants.Change
+		change string
 		kind   string
 		// more is how many moves there are beyond those of the shortest way.
 		more int
 	}{
-		{invariants.Change{Machine: "run", Row: "unprepared", Field: "with"}, "runs-are-counted", 0},
-		{invariants.Change{Machine: "lane", Row: "shut-live", Field: "row"}, "freed-when-over", 0},
-		{invariants.Change{Machine: "prepare", Row: "bind", Field: "command", Text: "PublishRegion()"}, "prepare-submits-nothing", 0},
-		{invariants.Change{Machine: "launch", Row: "submit_core", Field: "command", Text: "SubmitCPU()"}, "launch-order", 0},
-		{invariants.Change{Machine: "launch", Row: "record_start", Field: "with"}, "wait-after-record", 0},
-		{invariants.Change{Machine: "drain", Row: "core_sync", Target: 1, Field: "with", Text: "outcome.synchronised(false, 0); join.proven_core(); join.proven_cpu()"}, "both-boundaries", 0},
-		{invariants.Change{Machine: "run", Row: "finalized", Field: "with", Text: "lane.leave()"}, "finalized-leaves-nothing", 0},
-		{invariants.Change{Machine: "outcome", Row: "certify", Field: "guard", Text: "arg.complete && arg.transferred && arg.trusted"}, "no-record-certifies-nothing", 4},
+		{`run/unprepared: then.with drop "lane.leave()"`, "runs-are-counted", 0},
+		{`lane/shut-live: row drop`, "freed-when-over", 0},
+		{`prepare/bind: command set "PublishRegion()"`, "prepare-submits-nothing", 0},
+		{`launch/submit_core: command set "SubmitCPU()"`, "launch-order", 0},
+		{`launch/record_start: then[0].with drop "caller_order.record(at_start)"`, "wait-after-record", 0},
+		{`drain/core_sync: then[1].with drop "fence.quiesced(run_epoch, generation, dispatch)"`, "both-boundaries", 0},
+		{`run/finalized: then.with drop "launch.reset()"`, "finalized-leaves-nothing", 0},
+		{`outcome/certify: guard set "arg.complete && arg.transferred && arg.trusted"`, "no-record-certifies-nothing", 4},
 		{depthIgnored, "depth", 0},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
@@ -191,7 +193,7 @@ func TestShrink(t *testing.T) {
 // moves to spend on it.
 func TestShrinkUnfinished(t *testing.T) {
 	// A run that is to be finalized again is not let go any more.
-	rules := broken(t, invariants.Change{Machine: "finalize", Row: "start-gone", Field: "guard", Text: "true"})
+	rules := broken(t, `finalize/start-gone: guard set "true"`)
 	r := walk(t, explore.WalkOptions{Walks: 20, Seed: 1, Rules: rules, Bounds: bounds(t, "runs=8 slots=2 depth=2 threads=2 spare=3 polls=3")})
 	require.Len(t, r.Findings, 1)
 	found := r.Findings[0]

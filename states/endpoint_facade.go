@@ -54,8 +54,8 @@ func (e *Endpoint) AddTask(ctx context.Context, name string) (*Task, error) {
 // Fail says that the endpoint failed, and why. Each task that is under way
 // there has failed with it: its run is told, as if the task had reported it, and
 // a report that comes later is refused with [ErrTaskOver]. Tasks that are over,
-// or elsewhere, are as they were. When Fail returns, all are told; no deadline
-// cuts that in two. Only the first failure counts.
+// or elsewhere, are as they were. When Fail returns, all are told: there is
+// nothing to wait for in that. Only the first failure counts.
 //
 // Errors: [machine.ErrReentrant] from inside of a backend's call.
 func (e *Endpoint) Fail(ctx context.Context, cause error) error {
@@ -64,7 +64,7 @@ func (e *Endpoint) Fail(ctx context.Context, cause error) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, err := e.o.d.Fire(context.WithoutCancel(ctx), e.ref, e.o.at.fail, machine.CodeWord(codesOf(cause).Code))
+	_, err := e.o.d.Fire(ctx, e.ref, e.o.at.fail, machine.CodeWord(codesOf(cause).Code))
 	if outlived(err) {
 		return nil
 	}

@@ -17,6 +17,9 @@ type holder struct {
 	stuck     map[uint64]error // by key
 	unmade    error            // of the next allocation
 	onRelease func(ctx context.Context, allocation uint64)
+	// onAllocate is called in the middle of an allocation.
+	onAllocate func()
+	keepsTo    bool // to the context of a release
 }
 
 func newHolder() *holder {
@@ -25,14 +28,20 @@ func newHolder() *holder {
 	}
 }
 
-func (h *holder) ReleaseResource(_ context.Context, g Group, key uint64) error {
+func (h *holder) ReleaseResource(ctx context.Context, g Group, key uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.keepsTo && ctx.Err() != nil {
+		return ctx.Err()
+	}
 	h.released = append(h.released, object{g, key})
 	return h.stuck[key]
 }
 
 func (h *holder) AllocateDomain(context.Context, uint64, int) error {
+	if h.onAllocate != nil {
+		h.onAllocate()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.unmade
@@ -44,6 +53,9 @@ func (h *holder) ReleaseDomain(ctx context.Context, a uint64) error {
 	h.mu.Lock()
 	h.freed[a]++
 	err, f := h.fails[a], h.onRelease
+	if h.keepsTo && ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	h.mu.Unlock()
 	if f != nil {
 		f(ctx, a)

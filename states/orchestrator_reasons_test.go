@@ -137,13 +137,13 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 	},
 	ErrOwned: func(o *orch) error {
 		// What was given back early is in the middle of the run's list.
-		var first, early, last *Resource
+		var early *Resource
 		var d *Domain
 		var job *Task
 		h := o.submit(func() {
-			first, _ = o.Charge(ctx, Region, 1)
+			require.NoError(o, dropped(o.Charge(ctx, Region, 1)))
 			early, _ = o.Charge(ctx, Region, 2)
-			last, _ = o.Charge(ctx, Region, 3)
+			require.NoError(o, dropped(o.Charge(ctx, Region, 3)))
 			d, job = o.domain(), o.task("t")
 		})
 		require.NoError(o, early.Release(ctx))
@@ -153,7 +153,7 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		require.ErrorIs(o, dropped(o.d.Fire(ctx, job.ref, o.at.task.MustEvent("forget"))), ErrOwned)
 		err := dropped(o.d.Fire(ctx, early.ref, o.at.resource.MustEvent("forget")))
 		require.NoError(o, h.Wait(ctx))
-		require.Equal(o, []object{early.obj, last.obj, first.obj}, o.h.released)
+		require.Equal(o, []object{{Region, 2}, {Region, 3}, {Region, 1}}, o.h.released)
 		return err
 	},
 	ErrDomainRanks: func(o *orch) error { return dropped(o.AllocateDomain(ctx, -1)) },
@@ -271,4 +271,5 @@ func TestOrchestratorAboveAChipWorker(t *testing.T) {
 	require.True(t, d.Freed())
 	require.NoError(t, o.Close(ctx))
 	require.ErrorIs(t, w.Close(ctx), ErrFinalized)
+	require.NoError(t, newOrch(t, OrchestratorConfig{Workers: []Closer{w}}).Close(ctx), "another has closed the worker")
 }

@@ -237,6 +237,57 @@ func TestChargedAgain(t *testing.T) {
 	require.Len(t, o.h.released, 2)
 }
 
+// What is over outside of any fence makes its place free at once: a domain whose
+// release came late, an endpoint that failed.
+func TestPlacesAreMadeFree(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{Domains: 1, Endpoints: 1})
+	var late *Domain
+	at, goOn := make(chan struct{}), make(chan struct{})
+	o.h.onAllocate = func() { close(at); <-goOn }
+	made := make(chan error, 1)
+	h := o.submit(func() {
+		go func() {
+			var err error
+			late, err = o.AllocateDomain(ctx, 2)
+			made <- err
+		}()
+		<-at
+	})
+	require.NoError(t, h.Wait(ctx))
+	close(goOn)
+	require.NoError(t, <-made)
+	o.h.onAllocate = nil
+	o.submit(func() { require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 2)), ErrPlaces) })
+	require.NoError(t, late.Release(ctx))
+	o.submit(func() { o.domain() })
+
+	for range 3 {
+		e, err := o.OpenEndpoint(ctx, "worker")
+		require.NoError(t, err)
+		require.ErrorIs(t, dropped(o.OpenEndpoint(ctx, "another")), ErrPlaces)
+		require.NoError(t, e.Fail(ctx, nil))
+	}
+	require.NoError(t, o.Close(ctx))
+}
+
+// A release is not tried again, so the backend is given no deadline of whoever
+// comes by.
+func TestReleasesHaveNoDeadline(t *testing.T) {
+	o := newOrch(t, OrchestratorConfig{})
+	o.h.keepsTo = true
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	o.submit(func() {
+		x, err := o.Charge(ctx, Region, 1)
+		require.NoError(t, err)
+		require.NoError(t, x.Release(ended))
+		o.domain()
+		require.NoError(t, dropped(o.Charge(ctx, Region, 2)))
+	})
+	require.NoError(t, o.Close(ended), "nothing had to be waited for")
+	require.Len(t, o.h.released, 2)
+}
+
 // While the fence of a run is under way, in whatever state, no place of what it
 // owned is made free: what was given back early, a domain that was freed, a task
 // that is over.

@@ -23,7 +23,6 @@ const (
 type Resource struct {
 	o   *Orchestrator
 	ref machine.Ref
-	obj object
 }
 
 // Charge has the run that is being built own an object, which is given back at
@@ -56,7 +55,7 @@ func (o *Orchestrator) Charge(ctx context.Context, g Group, key uint64) (*Resour
 		return nil, err
 	}
 	o.objects[obj] = ref
-	return &Resource{o, ref, obj}, nil
+	return &Resource{o, ref}, nil
 }
 
 // Release gives the object back ahead of its run's fence; after it, it does
@@ -65,13 +64,6 @@ func (r *Resource) Release(ctx context.Context) error {
 	_, err := r.o.d.Fire(ctx, r.ref, r.o.at.releaseResource)
 	if outlived(err) {
 		return nil
-	}
-	if err == nil {
-		r.o.mu.Lock()
-		if r.o.objects[r.obj] == r.ref {
-			delete(r.o.objects, r.obj) // it may be charged again, in another place
-		}
-		r.o.mu.Unlock()
 	}
 	return err
 }

@@ -257,9 +257,11 @@ func TestPlacesAreMadeFree(t *testing.T) {
 	close(goOn)
 	require.NoError(t, <-made)
 	o.h.onAllocate = nil
-	o.submit(func() { require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 2)), ErrPlaces) })
-	require.NoError(t, late.Release(ctx))
-	o.submit(func() { o.domain() })
+	o.submit(func() {
+		require.ErrorIs(t, dropped(o.AllocateDomain(ctx, 2)), ErrPlaces)
+		require.NoError(t, late.Release(ctx))
+		o.domain()
+	})
 
 	for range 3 {
 		e, err := o.OpenEndpoint(ctx, "worker")

@@ -15,7 +15,7 @@ func (o *Orchestrator) performer(r *machine.Rules) (machine.Performer, error) {
 			return o.graph(ctx)
 		},
 		"ReleaseResource": func(ctx context.Context, c *machine.Command) error {
-			return o.config.Backend.ReleaseResource(context.WithoutCancel(ctx), Group(c.Args[0]), c.Args[1])
+			return o.config.Backend.ReleaseResource(untimed(ctx), Group(c.Args[0]), c.Args[1])
 		},
 		"AllocateDomain": func(ctx context.Context, c *machine.Command) error {
 			return o.config.Backend.AllocateDomain(ctx, c.Args[0], int(c.Args[1]))
@@ -51,6 +51,15 @@ func (o *Orchestrator) performer(r *machine.Rules) (machine.Performer, error) {
 	}), nil
 }
 
+// untimed is a context that is never done, with the values of ctx: none of what
+// ends with a deadline may end a release or a fence.
+func untimed(ctx context.Context) context.Context {
+	if ctx.Done() == nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
+}
+
 // codesOf finds the return code that an error bears.
 func codesOf(err error) machine.Codes {
 	var f *machine.FailureError
@@ -63,7 +72,7 @@ func codesOf(err error) machine.Codes {
 // releaseDomain keeps the error of a release that failed, for everybody who is
 // told of it.
 func (o *Orchestrator) releaseDomain(ctx context.Context, c *machine.Command) error {
-	err := o.config.Backend.ReleaseDomain(context.WithoutCancel(ctx), c.Args[0])
+	err := o.config.Backend.ReleaseDomain(untimed(ctx), c.Args[0])
 	if err != nil {
 		o.mu.Lock()
 		o.failures[c.Args[0]] = err

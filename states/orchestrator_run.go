@@ -72,10 +72,7 @@ func (h *RunHandle) Wait(ctx context.Context) error {
 	reply, err := h.o.d.Fire(ctx, h.ref, h.o.at.await)
 	if err == nil {
 		// What is left is the run's end, which no caller's deadline cuts in two.
-		if ctx.Done() != nil {
-			ctx = context.WithoutCancel(ctx)
-		}
-		reply, err = h.o.d.Fire(ctx, h.ref, h.o.at.fence)
+		reply, err = h.o.d.Fire(untimed(ctx), h.ref, h.o.at.fence)
 	}
 	switch {
 	case errors.Is(err, machine.ErrBusy):

@@ -594,3 +594,21 @@ func TestEachInvariantCatches(t *testing.T) {
 		})
 	}
 }
+
+// A launch that broke off ahead of both kernels has no boundary to ask: it is
+// complete for a poll only when its streams are empty.
+func TestPollOfALaunchWithoutBoundaries(t *testing.T) {
+	for stream, complete := range map[string]bool{"QueryCPUStream": false, "QueryCoreStream": false, "": true} {
+		r := newRig(t, states.Definitions(), lanePools)
+		r.open(1)
+		r.next("PublishRegion", ends(machine.Failed))
+		r.run(0)
+		r.next(stream, value(0))
+		r.poll(0)
+		for _, f := range r.found {
+			t.Errorf("%q is not empty: %v", stream, f)
+		}
+		require.Equal(t, "partial", r.state("run", 0))
+		require.Equal(t, complete, r.fact("poll", 0, "pending") == 0)
+	}
+}

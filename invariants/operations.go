@@ -62,28 +62,31 @@ var ofOperations = []Invariant{
 		},
 	},
 	{
-		ID: "poll-says-what-is", Sentence: "A poll says complete only of a run whose recorded boundaries have completed and whose caller's wait is over; with a kernel whose boundary is not recorded, only if both streams are empty.",
-		Source: "F28, F97, F98, F119, F130", Needs: NeedsStep,
+		ID: "poll-says-what-is", Sentence: "A poll says complete only of a run whose recorded boundaries have completed and whose caller's wait is over; without a boundary to ask, or with a kernel whose boundary is not recorded, only if both streams are empty.",
+		Source: "F28, F40, F97, F98, F119, F130", Needs: NeedsStep,
 		Catches: `poll/cpu: then[4].do drop "pending = true"`,
 		step: func(n *names) stepPredicate {
 			poll, fence, caller := n.kind("poll"), n.kind("fence"), n.maybe("caller_order")
 			pending := poll.is("pending", "true")
 			core, cpu := fence.is("core", "missing", "complete"), fence.is("cpu", "missing", "complete")
 			half := [2]test{fence.is("core", "submitted"), fence.is("cpu", "submitted")}
-			tail, none := caller.is("tail", "on_stream"), caller.is("held", "no_wait")
-			last := n.answered("QueryCoreStream")
+			none := [2]test{fence.is("core", "missing"), fence.is("cpu", "missing")}
+			tail, free := caller.is("tail", "on_stream"), caller.is("held", "no_wait")
+			streams, last := n.answered("QueryCPUStream", "QueryCoreStream"), n.calling("QueryCoreStream")
 			return func(s step) error {
-				if !s.answerOf(last) || s.rec.Result.Outcome != machine.OK || s.after.Rules().ReasonAt(s.rec.Reason) != "" || pending.holds(poll.at(s.after, s.slot())) {
+				if !s.answerOf(streams) || s.rec.Result.Outcome != machine.OK || s.after.Rules().ReasonAt(s.rec.Reason) != "" || pending.holds(poll.at(s.after, s.slot())) {
 					return nil
 				}
 				f := fence.at(s.before, s.slot())
-				unfenced := half[0].holds(f) || half[1].holds(f)
+				unfenced := half[0].holds(f) || half[1].holds(f) || none[0].holds(f) && none[1].holds(f)
 				switch {
+				case !s.answerOf(last) && !(unfenced && s.rec.Result.Value != 1):
+					return nil // it goes on
 				case unfenced && s.rec.Result.Value != 1:
-					return poll.fail(s.after, s.slot(), "says complete of an unfenced run with a stream that is not empty")
+					return poll.fail(s.after, s.slot(), "says complete of a run without boundaries, with a stream that is not empty")
 				case !unfenced && !(core.holds(f) && cpu.holds(f)):
 					return poll.fail(s.after, s.slot(), "says complete of a run with a boundary that is not")
-				case caller.there && tail.holds(caller.at(s.before, s.slot())) && !none.holds(caller.at(s.before, s.slot())):
+				case caller.there && tail.holds(caller.at(s.before, s.slot())) && !free.holds(caller.at(s.before, s.slot())):
 					return poll.fail(s.after, s.slot(), "says complete while the caller's wait is not over")
 				}
 				return nil

@@ -26,6 +26,7 @@ type rig struct {
 	found   []*invariants.Finding
 	// observer takes the records instead of the checker, whatever it finds.
 	observer *invariants.Observer
+	observed []*invariants.Finding
 	// answers are given next, by call, instead of the ones that are hoped for.
 	answers map[string][]machine.Result
 	// held calls are left in flight, for [rig.resume].
@@ -61,7 +62,7 @@ func (r *rig) step(take func() *machine.Step) *machine.Step {
 	}
 	if r.observer != nil { // it is asked what it knows of the device, and looks on
 		for i := range r.recs {
-			r.observer.Record(r.w, &r.recs[i])
+			r.observed = append(r.observed, r.observer.Record(r.w, &r.recs[i])...)
 		}
 		return s
 	}

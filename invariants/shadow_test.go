@@ -31,6 +31,7 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 		change string
 		drive  func(r *rig)
 		want   string
+		then   string // what is broken after that
 	}{
 		"a proof of the other stream": {
 			change: "token/release-other: row drop",
@@ -56,6 +57,32 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 				r.finalize(0)
 			},
 			want: "ReleaseRun of slot 0 while ",
+		},
+		"memory for the next run while this one may use it": {
+			change: `fence/retire-proven: guard set "quiet || core == complete"`,
+			drive: func(r *rig) {
+				r.run(0)
+				r.next("QueryCPU", value(0))
+				r.poll(0)
+				r.fire("run", 0, "drained", append(r.ids(0), 0, 0)...)
+				r.finalize(0)
+				r.step(func() *machine.Step { return r.w.Drop(r.ref("run", 0)) })
+				r.prepare(0)
+			},
+			want: "ReleaseRun of slot 0 while ", then: "PrepareRun overwrites memory of slot 0 that work of record ",
+		},
+		"a close while a token's wait may be queued": {
+			change: "token/release-other: row drop",
+			drive: func(r *rig) {
+				r.run(0)
+				r.reserve(0, core, coreStream, 1)
+				r.op("token", 0, "queue")
+				r.wait(0)
+				r.fire("token", 0, "release", cpuStream)
+				r.finalize(0)
+				r.close()
+			},
+			want: "ReleaseSlots while a wait for the AICore event of slot 0",
 		},
 		"a caller's wait that was never over": {
 			change: `drain/tail_wait: then[6].with add "caller_order.proven()"`,
@@ -93,7 +120,7 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 				r.observer = &invariants.Observer{}
 				r.open(2)
 				c.drive(r)
-				r.observer.Flush()
+				r.observed = append(r.observed, r.observer.Flush()...)
 				s := standing(t, r.observer, "nothing-freed-in-use")
 				if whole {
 					require.Equal(t, invariants.Holds, s.Verdict, "%v", s.First)
@@ -102,6 +129,11 @@ func TestRecordsTellOfTheDevice(t *testing.T) {
 				}
 				require.Equal(t, invariants.Broken, s.Verdict)
 				require.Contains(t, s.First.Detail, c.want)
+				if c.then != "" {
+					last := r.observed[len(r.observed)-1]
+					require.NotSame(t, s.First, last)
+					require.Contains(t, last.Detail, c.then)
+				}
 			}
 		})
 	}

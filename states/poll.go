@@ -5,7 +5,9 @@ import "github.com/runfence/runfence/machine"
 // poll asks whether a run is complete, without waiting: its two boundaries,
 // the caller's Tail if it has one, and the sticky error state of its streams
 // (F28, F119). A fault that no synchronize has materialised stays invisible to
-// it. An Unfenced run has no boundaries to ask, so only its streams are (F130).
+// it. An Unfenced run has no boundaries to ask, so only its streams are (F130);
+// nor has one whose launch broke off ahead of both kernels, with a copy or a
+// wait that may be queued (F40).
 func poll() *machine.Definition {
 	query := func(name, state, command, source string, next []machine.Target, reached []string, failed machine.Reason) machine.Row {
 		stream := failed == ErrStreamError
@@ -86,7 +88,11 @@ func poll() *machine.Definition {
 		Facts:    withArgs(identityFacts, machine.Fact{Name: "pending", Type: "bool", Doc: "Something asked so far is not complete."}),
 		Identity: identityNames,
 		Views: append(append([]machine.View(nil), runViews...), launchedView,
-			machine.View{Name: "drained", Expr: `run.state == "drained"`}, unfencedView, current,
+			machine.View{Name: "drained", Expr: `run.state == "drained"`}, current,
+			machine.View{
+				Name: "unfenced", Expr: unfencedView.Expr + ` || run.state == "partial" && fence.core == missing && fence.cpu == missing`,
+				Doc: "A kernel is on the device and its boundary is not recorded, or what is there is ahead of both kernels (F39, F40, F129).",
+			},
 			machine.View{Name: "core_recorded", Expr: "fence.core == recorded || fence.core == complete"},
 			machine.View{Name: "cpu_recorded", Expr: "fence.cpu == recorded || fence.cpu == complete"},
 			machine.View{Name: "tail", Expr: "caller_order.tail == on_stream"},

@@ -68,7 +68,7 @@ func (x *Rules) Settle(lifecycle string, slot int, rowID string, with Answer) (a
 	ans := &answer{code: written(or0(with.Code)), last: written(or0(with.Last)), accepted: written(or0(with.Accepted)), value: written(or0(with.Value))}
 	return Action{func(p *path) []*path {
 		out := x.settle(p, l, slot, r, with.Outcome, ans)
-		q := p.whenIs(l.variable(slot, flightVar), int64(r.n)+1)
+		q := p.whenIs(l.variable(slot, flightVar), l.flyingTerm(r.n))
 		if q == nil {
 			return out
 		}
@@ -106,9 +106,9 @@ func (x *Rules) Next(lifecycle string, slot int) (a Action, err error) {
 		var out []*path
 		for _, e := range l.emitted {
 			id, facts := l.event(e)
-			q := p.whenIs(l.variable(slot, waitsVar), int64(id)+1)
+			q := p.whenIs(l.variable(slot, waitsVar), l.waitsTerm(int(id)))
 			if q != nil && l.calls {
-				q = q.whenIs(l.variable(slot, flightVar), 0)
+				q = q.whenIs(l.variable(slot, flightVar), number(0))
 			}
 			if q == nil {
 				continue
@@ -150,7 +150,7 @@ func (x *Rules) Drop(lifecycle string, slot int) (a Action, err error) {
 			if !s.Terminal || s.Kept {
 				continue
 			}
-			if q := p.whenIs(l.variable(slot, stateVar), int64(i)); q != nil {
+			if q := p.whenIs(l.variable(slot, stateVar), l.stateTerm(i)); q != nil {
 				for _, v := range x.variables(l) {
 					q.store.set(l.variable(slot, v[0]), number(0))
 				}
@@ -164,8 +164,11 @@ func (x *Rules) Drop(lifecycle string, slot int) (a Action, err error) {
 
 // Step writes the options of one step: under guard, the actions in order, each
 // in the state that the one before it left, then effect, all of it atomic. An
-// option stands for one way through the rows, which exclude each other. Guard
-// and effect are Promela text; empty ones do nothing.
+// option stands for one way through the rows, which exclude each other, and ends
+// with CHECK, which the model defines. So does it the variables broken_hole and
+// broken_bounds, which are false: an answer that no target can take, and a step
+// that would leave the bounds, assert them. Guard and effect are Promela text;
+// empty ones do nothing.
 func (x *Rules) Step(guard, effect string, actions ...Action) (text string, err error) {
 	defer catch(&err)
 	paths := []*path{{store: newStore()}}
@@ -199,9 +202,9 @@ func (x *Rules) Step(guard, effect string, actions ...Action) (text string, err 
 			}
 			does = append(does, "CHECK")
 		case beyond:
-			does = []string{"assert(false) /* the bounds are too small */"}
+			does = []string{"assert(broken_bounds)"}
 		case hole:
-			does = []string{"assert(false) /* a hole in the rules */"}
+			does = []string{"assert(broken_hole)"}
 		}
 		fmt.Fprintf(&b, ":: d_step { %s -> %s }\n", strings.Join(conds, " && "), strings.Join(does, "; "))
 	}
@@ -230,7 +233,9 @@ func (x *Rules) assignments(s *store) []string {
 	return append(first, then...)
 }
 
-func word(name string) *regexp.Regexp { return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`) }
+func word(name string) *regexp.Regexp {
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
+}
 
 // Temporaries declares what steps put aside. They are no part of the state.
 func (x *Rules) Temporaries() string {

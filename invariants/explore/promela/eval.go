@@ -170,7 +170,48 @@ func (s *scope) equal(a, b *machine.Expr) term {
 			k = other
 		}
 	}
-	return equal(s.value(a, k), s.value(b, k))
+	x, y := s.value(a, k), s.value(b, k)
+	if l, f, is := s.owner(a); is {
+		y = l.byName(f, y)
+	} else if l, f, is := s.owner(b); is {
+		x = l.byName(f, x)
+	}
+	return equal(x, y)
+}
+
+// owner finds whose fact an expression reads, so that a value of it may be
+// written by its name.
+func (s *scope) owner(e *machine.Expr) (l *lifecycle, fact string, is bool) {
+	switch {
+	case e.Op == machine.OpName && e.Name == "state":
+		return s.l, "state", true
+	case e.Op == machine.OpName:
+		_, is = s.l.facts[e.Name]
+		return s.l, e.Name, is
+	case e.Op == machine.OpField && e.Peer != "arg" && e.Peer != "view" && e.Peer != "res":
+		p, _ := s.peer(e.Peer)
+		return p, e.Name, true
+	}
+	return nil, "", false
+}
+
+// byName writes a value of a fact, or of the state, by its name if it has one.
+func (l *lifecycle) byName(fact string, t term) term {
+	if !t.known {
+		return t
+	}
+	if fact == "state" {
+		return l.stateTerm(int(t.value))
+	}
+	if names := l.facts[fact].Names; names != nil {
+		return named(constant(l.name, fact, names[t.value]), t.value)
+	}
+	return t
+}
+
+// valueOf evaluates what becomes of a fact.
+func (s *scope) valueOf(l *lifecycle, fact string, e *machine.Expr) term {
+	return l.byName(fact, s.value(e, kind{Type: l.facts[fact]}))
 }
 
 // constant evaluates a literal of a kind.

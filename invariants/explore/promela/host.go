@@ -58,12 +58,20 @@ func (h *hostWriter) ref(m *machine.Machine, slot int) machine.Ref {
 
 func (h *hostWriter) admitted(s *state) bool {
 	st, _, _ := s.w.State(h.ref(h.m.lane, 0))
-	return h.m.lane.Definition().States[st].Name != "quarantined"
+	return st != h.m.is.quarantined
 }
 
 func (s *state) fact(m *machine.Machine, slot int, f machine.FactID) uint64 {
-	v, _ := s.w.Fact(s.w.Ref(m.ID(), slot), f)
+	v, _ := s.w.Fact(s.at(m, slot), f)
 	return v
+}
+
+// at is the present occupant of a slot. Only tokens are ever dropped.
+func (s *state) at(m *machine.Machine, slot int) machine.Ref {
+	if m == s.m.token {
+		return s.w.Ref(m.ID(), slot)
+	}
+	return machine.Ref{Machine: m.ID(), Slot: uint16(slot)}
 }
 
 func slotOf(ref uint64) int { return int(machine.UnpackRef(ref).Slot) }
@@ -158,9 +166,8 @@ func (h *hostWriter) runs(slot int) {
 			becomes := func(c uint8) func(s *state) broken {
 				return func(s *state) broken { s.d.call[i] = c; return "" }
 			}
-			launching := func(s *state) bool {
-				return h.admitted(s) && claim(func(s *state) bool { return !s.d.drained[slot] && s.d.call[i] == quietCall })(s)
-			}
+			begins := claim(func(s *state) bool { return !s.d.drained[slot] && s.d.call[i] == quietCall })
+			launching := func(s *state) bool { return h.admitted(s) && begins(s) }
 			h.fire(fence, slot, "submitting", args, launching, becomes(submittingCall))
 			if shape.Faulty {
 				h.fire(fence, slot, "submitted", args, call(submittingCall, submittedCall), becomes(quietCall))
@@ -195,11 +202,8 @@ func (h *hostWriter) runs(slot int) {
 func (h *hostWriter) joins(slot int) {
 	join, shape, at := h.m.join, h.m.shape, &h.m.at
 	fence := func(slot int) uint64 { return h.ref(h.m.fence, slot).Pack() }
-	waits := h.m.join.FactType(at.joinWait[0])
-	reserved, _ := waits.Parse("reserved")
-	queued, _ := waits.Parse("queued")
-	joining, _ := join.State("joining")
-	is := func(s *state) bool { st, _, _ := s.w.State(h.ref(join, slot)); return st == joining }
+	reserved, queued := h.m.is.waitReserved, h.m.is.waitQueued
+	is := func(s *state) bool { st, _, _ := s.w.State(h.ref(join, slot)); return st == h.m.is.joining }
 	for pred := range shape.Slots {
 		for n := uint8(1); int(n) <= shape.Runs; n++ {
 			id := uint64(n)
@@ -236,8 +240,7 @@ func (h *hostWriter) joins(slot int) {
 func (h *hostWriter) caller(slot int) {
 	order, shape, at := h.m.order, h.m.shape, &h.m.at
 	caller, cpu := 2*shape.Slots, 2*slot+1
-	reserved, _ := order.FactType(at.orderHeld).Parse("reserved")
-	pending := func(s *state) bool { return s.fact(order, slot, at.orderHeld) == reserved }
+	pending := func(s *state) bool { return s.fact(order, slot, at.orderHeld) == h.m.is.holding }
 	for n := uint8(1); int(n) <= shape.Runs; n++ {
 		h.fire(order, slot, "begin", []uint64{uint64(n), generation, uint64(n)}, func(s *state) bool { return n <= s.d.runs }, nil)
 	}
@@ -268,8 +271,6 @@ func (h *hostWriter) caller(slot int) {
 func (h *hostWriter) tokens(t int) {
 	token, shape, at := h.m.token, h.m.shape, &h.m.at
 	fence := func(slot int) uint64 { return h.ref(h.m.fence, slot).Pack() }
-	names := token.Definition().States
-	reserved, _ := token.State("reserved")
 	stream := func(s *state) int {
 		return 2*slotOf(s.fact(token, t, at.tokenHolder)) + int(s.fact(token, t, at.tokenWaiter))
 	}
@@ -278,7 +279,7 @@ func (h *hostWriter) tokens(t int) {
 	}
 	idle := func(s *state) bool {
 		st, flying, _ := s.w.State(s.now(h.ref(token, t)))
-		return st == reserved && !flying && !s.w.HasNext(s.now(h.ref(token, t)))
+		return st == h.m.is.reserved && !flying && !s.w.HasNext(s.now(h.ref(token, t)))
 	}
 	is := func(v uint8) func(s *state) bool { return func(s *state) bool { return s.d.queued[t] == v } }
 	isNot := func(v uint8) func(s *state) bool { return func(s *state) bool { return s.d.queued[t] != v } }
@@ -359,7 +360,6 @@ func (h *hostWriter) tokens(t int) {
 		text: fmt.Sprintf("token[%d] is dropped", t), drop: true, at: h.ref(token, t),
 		do: func(s *state) broken { s.d.queued[t] = unqueuedWait; return "" },
 	})
-	_ = names
 }
 
 // reset is a verified reset of the device.
@@ -370,10 +370,8 @@ func (h *hostWriter) reset() {
 		may:  func(s *state) bool { return int(s.d.resets) < shape.Resets },
 		do: func(s *state) broken {
 			d := &s.d
-			free, _ := h.m.token.State("free")
-			spent, _ := h.m.token.State("spent")
 			for t := range shape.Tokens {
-				if st, _, _ := s.w.State(s.now(h.ref(h.m.token, t))); st != free && st != spent {
+				if st, _, _ := s.w.State(s.now(h.ref(h.m.token, t))); st != h.m.is.free && st != h.m.is.spent {
 					d.queued[t] = deadWait
 				}
 			}

@@ -192,6 +192,23 @@ func waiting(event, arg string) string { return "_waits_" + event + "_" + arg }
 
 func freshVar(sort string) string { return "_fresh_" + sort }
 
+func (l *lifecycle) stateTerm(i int) term {
+	return named(constant(l.name, l.def.States[i].Name), int64(i))
+}
+
+// flyingTerm stands for being in flight on a row, or on none if it is negative.
+func (l *lifecycle) flyingTerm(row int) term {
+	if row < 0 {
+		return number(0)
+	}
+	return named(constant(l.name, "flying", l.rows[row].ID), int64(row)+1)
+}
+
+// waitsTerm stands for an event that waits for its turn.
+func (l *lifecycle) waitsTerm(event int) term {
+	return named(constant(l.name, "next", l.def.Events[event].Name), int64(event)+1)
+}
+
 // constant is the name of a state or of a value of an enum.
 func constant(parts ...string) string {
 	s := strings.Join(parts, "_")

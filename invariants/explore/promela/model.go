@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/runfence/runfence/machine"
-	"github.com/runfence/runfence/states"
 )
 
 // Shape bounds the run model: what there is, and how much of what a host may do.
@@ -35,6 +34,25 @@ func (s Shape) String() string {
 		s.Name, s.Slots, s.Runs, s.Tokens, s.Join, s.Caller, s.Edges, s.Faulty, s.Resets, s.Quarantine, s.Depth)
 }
 
+// Shapes are the models that are searched whole and counted on both sides. The
+// large ones take minutes.
+func Shapes(large bool) []Shape {
+	out := []Shape{
+		{Name: "two runs", Slots: 2, Runs: 2, Depth: 4},
+		{Name: "failing calls", Slots: 1, Runs: 3, Depth: 4, Faulty: true, Resets: 1, Quarantine: true},
+		{Name: "a caller", Slots: 1, Runs: 2, Depth: 4, Faulty: true, Caller: true, Edges: 1, Resets: 1},
+		{Name: "a token", Slots: 2, Runs: 1, Tokens: 1, Depth: 4, Faulty: true, Resets: 1},
+		{Name: "a join", Slots: 2, Runs: 1, Depth: 4, Join: true, Faulty: true},
+	}
+	if large {
+		out = append(out,
+			Shape{Name: "all together", Slots: 2, Runs: 1, Tokens: 1, Depth: 4, Faulty: true, Join: true, Caller: true, Resets: 1},
+			Shape{Name: "two joined runs", Slots: 2, Runs: 2, Depth: 4, Join: true},
+		)
+	}
+	return out
+}
+
 // ruled are the lifecycles of the run model.
 var ruled = []string{"fence", "token", "join", "caller_order"}
 
@@ -44,16 +62,24 @@ const (
 	wrongContext = 2
 )
 
-// RunRules compiles the lifecycles of the run model, taken out of all those of
-// a lane, after change has been made to them; nil changes nothing.
-func RunRules(change func([]*machine.Definition)) (*machine.Rules, error) {
-	all := states.Definitions()
-	if change != nil {
-		change(all)
-	}
-	set, err := Alone(all, ruled...)
+// RunRules takes the lifecycles of the run model out of those of a lane, as in
+// states.Definitions, and compiles them after change has been made to copies
+// of them; nil changes nothing.
+func RunRules(defs []*machine.Definition, change func([]*machine.Definition)) (*machine.Rules, error) {
+	set, err := Alone(defs, ruled...)
 	if err != nil {
 		return nil, err
+	}
+	if change != nil {
+		for i, d := range set {
+			c := *d
+			c.Rows = slices.Clone(d.Rows)
+			for j := range c.Rows {
+				c.Rows[j].Then = slices.Clone(c.Rows[j].Then)
+			}
+			set[i] = &c
+		}
+		change(set)
 	}
 	return machine.Compile(set...)
 }

@@ -45,7 +45,7 @@ func Program(rules *machine.Rules, s Shape) (string, error) {
 		"Streams": 2*s.Slots + 1, "Caller": 2 * s.Slots, "StreamNumbers": upTo(0, 2*s.Slots+1), "EventNumbers": upTo(0, 2*s.Slots),
 		"Generation": generation, "RightContext": rightContext, "WrongContext": wrongContext,
 		"Edges": s.edges(), "Failures": []string{}, "Unsure": []string{}, "Invariants": sentences(),
-		"TakeAll": takeAll(s),
+		"TakeAll": takeAll(s), "Asserted": claims(),
 	}
 	if s.Faulty {
 		data["Failures"] = []string{"refused", "failed", "panicked", "timedout"}
@@ -78,6 +78,15 @@ func sentences() []string {
 		if slices.Contains(asserted, in.ID) {
 			out = append(out, in.ID+": "+in.Sentence)
 		}
+	}
+	return out
+}
+
+// claims are the asserted invariants as parts of Promela names.
+func claims() []string {
+	out := []string{"hole", "bounds"}
+	for _, id := range asserted {
+		out = append(out, strings.ReplaceAll(id, "-", "_"))
 	}
 	return out
 }

@@ -273,4 +273,6 @@ func (x *Rules) initial(w *machine.World, l *lifecycle, slot int, name string) i
 	return 0
 }
 
-func oneLine(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "\n", " "), "*/", "* /") }
+func oneLine(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\n", " "), "*/", "* /")
+}

@@ -105,11 +105,11 @@ func (p *path) when(c term) *path {
 
 // whenIs is the path under the condition that a variable holds a number. What
 // follows on the path knows it.
-func (p *path) whenIs(v string, n int64) *path {
+func (p *path) whenIs(v string, n term) *path {
 	now := p.store.load(v)
-	q := p.when(equal(now, number(n)))
+	q := p.when(equal(now, n))
 	if q != nil && now.text == v {
-		q.store.was[v] = number(n)
+		q.store.was[v] = n
 	}
 	return q
 }

@@ -32,7 +32,7 @@ func (x *Rules) issue(p *path, l *lifecycle, slot int, event string, args []term
 		flight := l.variable(slot, flightVar)
 		off := []term{not(equal(p.store.load(flight), number(0)))}
 		for d := range taken {
-			off = append(off, not(equal(p.store.load(flight), number(int64(d)+1))))
+			off = append(off, not(equal(p.store.load(flight), l.flyingTerm(d))))
 		}
 		if q := p.when(all(off...)); q != nil {
 			q.ended = deferred
@@ -76,16 +76,16 @@ func (x *Rules) try(p *path, l *lifecycle, slot int, id machine.EventID, facts [
 	state := l.variable(slot, stateVar)
 	q := p
 	if len(g) == 1 {
-		q = q.whenIs(state, int64(g[0].state))
+		q = q.whenIs(state, l.stateTerm(g[0].state))
 	} else {
 		var in []term
 		for _, f := range g {
-			in = append(in, equal(p.store.load(state), number(int64(f.state))))
+			in = append(in, equal(p.store.load(state), l.stateTerm(f.state)))
 		}
 		q = q.when(anyOf(in...))
 	}
 	if q != nil && l.calls {
-		q = q.whenIs(l.variable(slot, flightVar), int64(g[0].during)+1)
+		q = q.whenIs(l.variable(slot, flightVar), l.flyingTerm(g[0].during))
 	}
 	if q == nil {
 		return nil
@@ -121,7 +121,7 @@ func (x *Rules) try(p *path, l *lifecycle, slot int, id machine.EventID, facts [
 	}
 	return onward(x.update(q, s, r.before), func(q *path) []*path {
 		return onward(x.along(q, s, r.with), func(q *path) []*path {
-			q.store.set(l.variable(slot, flightVar), number(int64(r.n)+1))
+			q.store.set(l.variable(slot, flightVar), l.flyingTerm(r.n))
 			for i, f := range facts {
 				if x.keeps(l, r, f.Name) {
 					q.store.set(l.variable(slot, kept(r.Event, f.Name)), args[i])
@@ -158,12 +158,12 @@ func (x *Rules) reach(p *path, s *scope, t *target) []*path {
 	return onward(x.update(p, s, t.do), func(p *path) []*path {
 		if t.To != "" {
 			id, _ := s.l.m.State(t.To)
-			p.store.set(s.l.variable(s.slot, stateVar), number(int64(id)))
+			p.store.set(s.l.variable(s.slot, stateVar), s.l.stateTerm(int(id)))
 		}
 		return onward(x.along(p, s, t.with), func(p *path) []*path {
 			for _, e := range t.emit {
 				waits := s.l.variable(s.slot, waitsVar)
-				free := p.whenIs(waits, 0)
+				free := p.whenIs(waits, number(0))
 				full := p.when(not(equal(p.store.load(waits), number(0))))
 				var out []*path
 				if full != nil {
@@ -174,7 +174,7 @@ func (x *Rules) reach(p *path, s *scope, t *target) []*path {
 					return out
 				}
 				id, facts := s.l.event(e.Name)
-				free.store.set(waits, number(int64(id)+1))
+				free.store.set(waits, s.l.waitsTerm(int(id)))
 				in := *s
 				in.store = free.store
 				for i, f := range facts {
@@ -219,7 +219,7 @@ func (x *Rules) update(p *path, s *scope, us []machine.Update) []*path {
 			p.store.set(count, plus(p.store.load(count), 1))
 			p.store.set(v, p.store.load(count))
 		default:
-			t := in.value(u.Expr, kind{Type: ty})
+			t := in.valueOf(s.l, u.Fact, u.Expr)
 			if ty.Kind == machine.Int {
 				if p = p.when(less(t, number(int64(ty.Max)+1))); p == nil {
 					return out
@@ -265,7 +265,7 @@ func (x *Rules) along(p *path, s *scope, sends []machine.Invocation) []*path {
 			var out []*path
 			ref := s.l.variable(s.slot, by)
 			for slot := range to.size {
-				if q := p.whenIs(ref, int64(slot)+1); q != nil {
+				if q := p.whenIs(ref, number(int64(slot)+1)); q != nil {
 					out = append(out, deeper(q, slot)...)
 				}
 			}
@@ -278,7 +278,7 @@ func (x *Rules) along(p *path, s *scope, sends []machine.Invocation) []*path {
 // settle gives an answer to a command in flight.
 func (x *Rules) settle(p *path, l *lifecycle, slot int, r *row, o machine.Outcome, a *answer) []*path {
 	flight := l.variable(slot, flightVar)
-	q := p.whenIs(flight, int64(r.n)+1)
+	q := p.whenIs(flight, l.flyingTerm(r.n))
 	if q == nil {
 		return nil
 	}

@@ -1,9 +1,9 @@
 package promela
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -24,8 +24,18 @@ type RunModel struct {
 
 	fence, token, join, order, lane *machine.Machine
 	// facts has the kinds of each machine's facts, for the encoding.
-	facts [][]machine.Type
-	at    positions
+	facts     [][]machine.Type
+	instances []machine.Ref
+	at        positions
+	is        constants
+}
+
+// constants are the states and values that invariants and the host compare with.
+type constants struct {
+	armed, released, joining, quarantined, free, spent, reserved machine.StateID
+	counted                                                      uint64 // the token's, as a set
+	recorded, complete, noWait, waitReserved, waitQueued         uint64
+	unheld, holding                                              uint64
 }
 
 // positions are where the facts are that invariants and the host read.
@@ -77,8 +87,68 @@ func NewRunModel(rules *machine.Rules, s Shape) (*RunModel, error) {
 	} {
 		*f.to = f.m.MustFact(f.name)
 	}
+	m.bind()
 	m.moves = m.host()
+	for i := range m.moves {
+		m.confine(&m.moves[i])
+	}
 	return m, nil
+}
+
+// bind lists the instances, and finds what invariants compare with.
+func (m *RunModel) bind() {
+	for id := range m.facts {
+		for slot := range m.start.Capacity(machine.MachineID(id)) {
+			m.instances = append(m.instances, machine.Ref{Machine: machine.MachineID(id), Slot: uint16(slot)})
+		}
+	}
+	state := func(of *machine.Machine, name string) machine.StateID { id, _ := of.State(name); return id }
+	value := func(of *machine.Machine, f machine.FactID, name string) uint64 {
+		v, _ := of.FactType(f).Parse(name)
+		return v
+	}
+	c := &m.is
+	c.armed, c.released, c.joining = state(m.fence, "armed"), state(m.fence, "released"), state(m.join, "joining")
+	c.quarantined = state(m.lane, "quarantined")
+	for _, name := range []string{"reserved", "queueing", "committed"} {
+		c.counted |= 1 << state(m.token, name)
+	}
+	c.free, c.spent, c.reserved = state(m.token, "free"), state(m.token, "spent"), state(m.token, "reserved")
+	c.recorded, c.complete = value(m.fence, m.at.fenceCore, "recorded"), value(m.fence, m.at.fenceCore, "complete")
+	c.noWait, c.waitReserved, c.waitQueued = value(m.join, m.at.joinWait[0], "no_wait"), value(m.join, m.at.joinWait[0], "reserved"), value(m.join, m.at.joinWait[0], "queued")
+	c.unheld, c.holding = value(m.order, m.at.orderHeld, "no_wait"), value(m.order, m.at.orderHeld, "reserved")
+}
+
+// confine finds the states in which a move may happen at all: what is refused
+// in all others need not be tried.
+func (m *RunModel) confine(v *move) {
+	at := v.at
+	switch {
+	case v.settle != nil:
+		v.from = 1 << inFlight
+	case v.next:
+		v.from = 1<<inFlight - 1
+	case v.drop:
+		for i, st := range m.token.Definition().States {
+			if st.Terminal && !st.Kept {
+				v.from |= 1 << i
+			}
+		}
+	case len(v.fires) > 0:
+		at = v.fires[0].ref
+		of := m.rules.At(at.Machine)
+		for st := range of.NumStates() {
+			if slices.Contains(of.Accepts(machine.StateID(st), machine.NoRowID), v.fires[0].ev) {
+				v.from |= 1 << st
+			}
+		}
+		for _, r := range of.Definition().Rows {
+			if strings.Contains(r.From, "▸") {
+				v.from |= 1 << inFlight
+			}
+		}
+	}
+	v.of = slices.Index(m.instances, at)
 }
 
 // Name says what the model is and how it is bounded.
@@ -98,22 +168,34 @@ func (m *RunModel) MoveText(_ explore.State, at explore.Move) string { return m.
 // first state, every stream empty.
 func (m *RunModel) New() explore.State { return m.newState() }
 
-func (m *RunModel) newState() *state { return &state{m: m, w: m.start.Clone()} }
+func (m *RunModel) newState() *state {
+	return &state{m: m, w: m.start.Clone(), states: make([]uint64, len(m.instances))}
+}
 
 // state is one state of a RunModel.
 type state struct {
-	m     *RunModel
-	w     *machine.World
-	d     around
-	bytes []byte
-	words []uint64
+	m *RunModel
+	w *machine.World
+	d around
+	// Working memory.
+	bytes    []byte
+	words    []uint64
+	states   []uint64 // of each instance, as a set of one
+	identity [3]uint64
 }
+
+// inFlight stands for every state with a command in flight, in a set of states.
+const inFlight = 63
 
 // move is one thing that may happen: under may, the events fired in turn, and
 // then what else it does.
 type move struct {
 	text string
 	may  func(s *state) bool
+	// from is the set of states of instance of in which it may happen at all;
+	// empty says nothing.
+	from uint64
+	of   int
 	// fires are the events; none is a move of the device or the host alone.
 	fires []fire
 	// settle is the answer to a command in flight, next takes what waits, and
@@ -135,29 +217,27 @@ type fire struct {
 
 // Moves lists what may happen.
 func (s *state) Moves(dst []explore.Move) []explore.Move {
-	for i := range s.m.moves {
-		if s.offers(&s.m.moves[i]) {
-			dst = append(dst, explore.Move(i))
+	for i, at := range s.m.instances {
+		st, flying, _ := s.w.State(s.now(at))
+		s.states[i] = 1 << st
+		if flying {
+			s.states[i] = 1 << inFlight
 		}
+	}
+	for i := range s.m.moves {
+		v := &s.m.moves[i]
+		if v.from != 0 && v.from&s.states[v.of] == 0 || v.may != nil && !v.may(s) {
+			continue
+		}
+		if v.next && !s.w.HasNext(s.now(v.at)) || v.settle != nil && s.w.StateName(s.now(v.at)) != v.row || !s.accepts(v) {
+			continue
+		}
+		dst = append(dst, explore.Move(i))
 	}
 	return dst
 }
 
-func (s *state) offers(v *move) bool {
-	if v.may != nil && !v.may(s) {
-		return false
-	}
-	switch {
-	case v.settle != nil:
-		_, flying, _ := s.w.State(s.now(v.at))
-		return flying && s.w.StateName(s.now(v.at)) == v.row
-	case v.next:
-		_, flying, _ := s.w.State(s.now(v.at))
-		return !flying && s.w.HasNext(s.now(v.at))
-	case v.drop:
-		st, _, _ := s.w.State(s.now(v.at))
-		return s.m.token.Definition().States[st].Terminal
-	}
+func (s *state) accepts(v *move) bool {
 	for i := range v.fires {
 		f := &v.fires[i]
 		if !s.w.Can(s.now(f.ref), f.ev, s.args(f)...) {
@@ -168,12 +248,18 @@ func (s *state) offers(v *move) bool {
 }
 
 // now is the present occupant of a slot.
-func (s *state) now(r machine.Ref) machine.Ref { return s.w.Ref(r.Machine, int(r.Slot)) }
+func (s *state) now(r machine.Ref) machine.Ref {
+	if r.Machine == s.m.token.ID() {
+		return s.w.Ref(r.Machine, int(r.Slot))
+	}
+	return r
+}
 
 func (s *state) args(f *fire) []uint64 {
 	if f.arm {
 		n := uint64(s.d.runs) + 1
-		f = &fire{args: []uint64{n, generation, n}}
+		s.identity = [3]uint64{n, generation, n}
+		return s.identity[:]
 	}
 	return f.args
 }
@@ -215,29 +301,46 @@ func (s *state) Final() *explore.Finding { return nil }
 // exact appends the state without what the rules cannot tell: sequence
 // numbers, and generations of tokens, which nothing refers to.
 func (s *state) exact(dst []byte) []byte {
-	for id, tys := range s.m.facts {
-		mid := machine.MachineID(id)
-		for slot := range s.w.Capacity(mid) {
-			ref := s.w.Ref(mid, slot)
-			st, flying, _ := s.w.State(ref)
-			b := byte(st) << 2
-			if flying {
-				b |= 1
+	token := s.m.token.ID()
+	for _, at := range s.m.instances {
+		if s.m.constant(at) {
+			continue
+		}
+		ref := s.now(at)
+		st, flying, _ := s.w.State(ref)
+		b := byte(st) << 2
+		if flying {
+			b |= 1
+		}
+		if at.Machine == token && s.w.HasNext(ref) {
+			b |= 2
+		}
+		dst = append(dst, b)
+		s.words = s.w.AppendFacts(s.words[:0], ref)
+		tys := s.m.facts[at.Machine]
+		for i, v := range s.words {
+			if v != 0 && tys[i].Kind == machine.RefTo {
+				v = uint64(machine.UnpackRef(v).Slot) + 1
 			}
-			if mid == s.m.token.ID() && s.w.HasNext(ref) {
-				b |= 2
-			}
-			dst = append(dst, b)
-			s.words = s.w.AppendFacts(s.words[:0], ref)
-			for i, v := range s.words {
-				if tys[i].Kind == machine.RefTo && v != 0 {
-					v = uint64(machine.UnpackRef(v).Slot) + 1
-				}
-				dst = append(dst, byte(v))
-			}
+			dst = append(dst, byte(v))
 		}
 	}
 	return s.d.append(dst)
+}
+
+// constant reports whether nothing that may happen reaches an instance.
+func (m *RunModel) constant(at machine.Ref) bool {
+	switch at.Machine {
+	case m.token.ID():
+		return m.shape.Tokens == 0
+	case m.join.ID():
+		return !m.shape.Join && m.shape.Resets == 0
+	case m.order.ID():
+		return !m.shape.Caller && m.shape.Resets == 0
+	case m.lane.ID():
+		return !m.shape.Quarantine
+	}
+	return at.Machine != m.fence.ID()
 }
 
 func (a *around) append(dst []byte) []byte {
@@ -290,7 +393,7 @@ var aroundSize = len((&around{}).append(nil))
 
 // AppendBinary appends the state.
 func (s *state) AppendBinary(dst []byte) []byte {
-	return s.w.AppendBinary(s.d.append(dst))
+	return s.w.AppendState(s.d.append(dst))
 }
 
 // SetBinary reads back what AppendBinary wrote.
@@ -299,7 +402,7 @@ func (s *state) SetBinary(src []byte) error {
 		return errors.New("promela: a state that is cut short")
 	}
 	s.d.read(src)
-	return s.w.SetBinary(src[aroundSize:])
+	return s.w.SetState(src[aroundSize:])
 }
 
 // CopyFrom makes the state a copy of another.
@@ -322,5 +425,3 @@ func (s *state) String() string {
 	fmt.Fprintf(&b, "%+v\n", s.d)
 	return b.String()
 }
-
-var _ = binary.AppendUvarint

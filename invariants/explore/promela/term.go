@@ -24,6 +24,9 @@ func truth(b bool) term {
 	return number(0)
 }
 
+// named is a number that has a name.
+func named(name string, v int64) term { return term{text: name, known: true, value: v} }
+
 // written is a term of Promela text, which is a number if it reads as one.
 func written(text string) term {
 	text = strings.TrimSpace(text)

@@ -72,7 +72,7 @@ func (x *Rules) Settle(lifecycle string, slot int, rowID string, with Answer) (a
 		if q == nil {
 			return out
 		}
-		if q = q.when(not(covered(out))); q != nil {
+		if q = q.when(not(covered(q, out))); q != nil {
 			q.ended = hole
 			q.rows = append(q.rows, fmt.Sprintf("%s[%d]▸%s: %s: a hole in the rules", l.name, slot, r.ID, with.Outcome))
 			out = append(out, q)
@@ -88,11 +88,11 @@ func or0(s string) string {
 	return s
 }
 
-// covered is true where one of the paths goes.
-func covered(ps []*path) term {
+// covered is true where one of the paths goes on from the one before them.
+func covered(before *path, ps []*path) term {
 	var out []term
 	for _, p := range ps {
-		out = append(out, all(p.conds...))
+		out = append(out, all(p.conds[len(before.conds):]...))
 	}
 	return anyOf(out...)
 }
@@ -121,7 +121,7 @@ func (x *Rules) Next(lifecycle string, slot int) (a Action, err error) {
 				q.store.set(v, number(0))
 			}
 			to := x.issue(q, l, slot, e, args)
-			if no := q.when(not(covered(to))); no != nil {
+			if no := q.when(not(covered(q, to))); no != nil {
 				no.rows = append(no.rows, fmt.Sprintf("%s[%d] %s: refused", l.name, slot, e))
 				to = append(to, no)
 			}
@@ -165,7 +165,7 @@ func (x *Rules) Drop(lifecycle string, slot int) (a Action, err error) {
 // Step writes the options of one step: under guard, the actions in order, each
 // in the state that the one before it left, then effect, all of it atomic. An
 // option stands for one way through the rows, which exclude each other, and ends
-// with CHECK, which the model defines. So does it the variables broken_hole and
+// with CHECK, which the model defines. So does it broken_hole and
 // broken_bounds, which are false: an answer that no target can take, and a step
 // that would leave the bounds, assert them. Guard and effect are Promela text;
 // empty ones do nothing.
@@ -230,6 +230,9 @@ func (x *Rules) assignments(s *store) []string {
 		}
 		then = append(then, v+" = "+value)
 	}
+	for i := range first {
+		then = append(then, fmt.Sprintf("_temp[%d] = 0", i))
+	}
 	return append(first, then...)
 }
 
@@ -237,10 +240,10 @@ func word(name string) *regexp.Regexp {
 	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
 }
 
-// Temporaries declares what steps put aside. They are no part of the state.
+// Temporaries declares what steps put aside. Between steps it is 0.
 func (x *Rules) Temporaries() string {
 	if x.temps == 0 {
 		return ""
 	}
-	return fmt.Sprintf("hidden int _temp[%d];\n", x.temps)
+	return fmt.Sprintf("int _temp[%d];\n", x.temps)
 }

@@ -82,7 +82,11 @@ func sentences() []string {
 	return out
 }
 
-// claims are the asserted invariants as parts of Promela names.
+// firstClaim is the number that stands for the first of claims in an assertion.
+const firstClaim = 7000
+
+// claims are what assertions name: the asserted invariants, as parts of Promela
+// names.
 func claims() []string {
 	out := []string{"hole", "bounds"}
 	for _, id := range asserted {
@@ -155,6 +159,7 @@ func steps(x *Rules) template.FuncMap {
 			}
 			return x.Settle(lifecycle, slot, row, Answer{Outcome: o, Accepted: accepted, Value: fmt.Sprint(value)})
 		},
+		"claim":  func(i int) int { return firstClaim + i },
 		"next":   x.Next,
 		"drop":   x.Drop,
 		"step":   x.Step,

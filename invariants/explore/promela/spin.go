@@ -96,13 +96,12 @@ func (s Spin) Check(ctx context.Context, model string, shortest bool) (_ Verdict
 
 var (
 	storedLine   = regexp.MustCompile(`(?m)^\s*([0-9.e+]+) states, stored`)
-	nominalLine  = regexp.MustCompile(`\(([0-9.e+]+) nominal`)
 	movesLine    = regexp.MustCompile(`(?m)^\s*([0-9.e+]+) states, matched`)
 	usageLine    = regexp.MustCompile(`(?m)^\s*([0-9.]+)\s+actual memory usage for states`)
 	equalLine    = regexp.MustCompile(`(?m)^\s*([0-9.]+)\s+equivalent memory usage for states`)
 	tableLine    = regexp.MustCompile(`(?m)^\s*([0-9.]+)\s+memory used for hash table`)
 	violatedLine = regexp.MustCompile(`assertion violated (.*) \(at depth (\d+)\)`)
-	brokenName   = regexp.MustCompile(`broken_(\w+)`)
+	claimNumber  = regexp.MustCompile(`\((7\d\d\d)==0\)`)
 )
 
 // parseVerdict reads the report of a checker.
@@ -123,11 +122,15 @@ func parseVerdict(out string) (Verdict, error) {
 		return bad("an error that is no assertion")
 	}
 	if m := violatedLine.FindStringSubmatch(out); m != nil {
-		name := brokenName.FindStringSubmatch(m[1])
-		if name == nil {
-			return bad("an assertion without a name")
+		n := claimNumber.FindStringSubmatch(m[1])
+		if n == nil {
+			return bad("an assertion without a number")
 		}
-		v.Broken = strings.ReplaceAll(name[1], "_", "-")
+		i, _ := strconv.Atoi(n[1])
+		if i -= firstClaim; i >= len(claims()) {
+			return bad("an assertion of another number")
+		}
+		v.Broken = strings.ReplaceAll(claims()[i], "_", "-")
 		v.Depth, _ = strconv.Atoi(m[2])
 	}
 	v.States = uint64(number(storedLine))

@@ -1,6 +1,7 @@
 package promela
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,9 +58,10 @@ func anyOf(ts ...term) term { return joined(ts, " || ", 1) }
 // joined joins terms by an operator that one term of value decides.
 func joined(ts []term, op string, decides int64) term {
 	var parts []string
-	for _, t := range ts {
+	for i, t := range ts {
+		contrary := func(o term) bool { return !t.known && o.text == not(t).text }
 		switch {
-		case t.known && truth(t.value != 0).value == decides:
+		case t.known && truth(t.value != 0).value == decides, slices.ContainsFunc(ts[:i], contrary):
 			return number(decides)
 		case !t.known:
 			parts = append(parts, t.text)

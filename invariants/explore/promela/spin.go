@@ -132,6 +132,7 @@ func parseVerdict(out string) (Verdict, error) {
 		}
 		v.Broken = strings.ReplaceAll(claims()[i], "_", "-")
 		v.Depth, _ = strconv.Atoi(m[2])
+		v.Depth++ // it counts the steps before the one that failed
 	}
 	v.States = uint64(number(storedLine))
 	v.Edges = v.States + uint64(number(movesLine))

@@ -454,3 +454,34 @@ func TestNotStartedDropsNoReference(t *testing.T) {
 	require.NoError(t, first.Finalize(ctx))
 	f.clean()
 }
+
+// A verified reset may come while the device is asked to queue a wait. If it
+// then answers that it queued nothing, the token is spent, and there is no count
+// left to be given back (F140).
+func TestResetWhileAWaitIsBeingQueued(t *testing.T) {
+	rules := Rules()
+	w, err := rules.NewWorld(machine.Config{Pools: map[string]int{"slot": 1, "token": 1, "callable": 1, "watched": 2}})
+	require.NoError(t, err)
+	fence, token := w.Ref(rules.Machine("fence").ID(), 0), w.Ref(rules.Machine("token").ID(), 0)
+	fire := func(ref machine.Ref, event string, want machine.Status, args ...uint64) {
+		t.Helper()
+		s := w.Issue(ref, rules.At(ref.Machine).MustEvent(event), args...)
+		require.Equal(t, want, s.Status, "%s: %v", event, w.RefusalError(s))
+	}
+	id, core := []uint64{1, 1, 1}, uint64(CoreDone)
+	fire(fence, "arm", machine.Accepted, id...)
+	fire(fence, "made", machine.Accepted, id...)
+	for _, event := range []string{"submitting", "submitted", "recording", "recorded"} {
+		fire(fence, event, machine.Accepted, append(id, core)...)
+	}
+	arming, _ := w.Fact(fence, rules.Machine("fence").MustFact("arming"))
+	fire(token, "reserve", machine.Accepted, fence.Pack(), 1, 1, 1, arming, core, uint64(CPUStream), fence.Pack())
+	fire(token, "queue", machine.InFlight)
+	require.Equal(t, machine.Accepted, w.Settle(token, machine.Result{}).Status)
+	require.Equal(t, machine.InFlight, w.Next(token).Status)
+	fire(fence, "abandon", machine.Accepted)
+	s := w.Settle(token, machine.Result{Outcome: machine.Refused})
+	require.Equal(t, machine.Accepted, s.Status, "a hole: %v", w.RefusalError(s))
+	require.Equal(t, ErrNotCommitted, s.Reason)
+	require.Equal(t, "spent", w.StateName(token))
+}

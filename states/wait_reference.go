@@ -50,6 +50,7 @@ func token() *machine.Definition {
 			Then: []machine.Target{
 				{On: "ok", To: "committed"},
 				{On: "refused", When: "res.accepted", To: "committed", Error: ErrWaitMaybeQueued, Code: "res.code"},
+				{On: "refused", When: "!view.current", To: "spent", Error: ErrNotCommitted, Code: "res.code"}, // a verified reset took the count meanwhile (F140)
 				{On: "refused", To: "spent", With: dropOne, Error: ErrNotCommitted, Code: "res.code"},
 				{To: "committed", Error: ErrWaitMaybeQueued, Code: "res.code"},
 			},

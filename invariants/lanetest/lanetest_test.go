@@ -15,9 +15,9 @@ import (
 
 	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/backend/sim"
-	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/invariants/lanetest"
 	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/machine/patch"
 	"github.com/runfence/runfence/states"
 )
 
@@ -253,8 +253,10 @@ func TestStaleHandles(t *testing.T) {
 
 // Rules that are broken are found by hosts that are not.
 func TestBrokenRules(t *testing.T) {
-	defs := states.Definitions()
-	require.NoError(t, invariants.Change{Machine: "run", Row: "finalized", Field: "with", Text: "lane.leave()"}.Apply(defs))
+	change, err := patch.Parse(`run/finalized: then.with drop "launch.reset()"`)
+	require.NoError(t, err)
+	defs, err := patch.Apply(states.Definitions(), change)
+	require.NoError(t, err)
 	rules, err := machine.Compile(defs...)
 	require.NoError(t, err)
 	printed, failed := tried(t, lanetest.Bounds{Rules: rules}, opened(careful))

@@ -272,3 +272,24 @@ func TestWatchUnderManyGoroutines(t *testing.T) {
 type performer func(*machine.Command) machine.Result
 
 func (p performer) Perform(_ context.Context, c *machine.Command) machine.Result { return p(c) }
+
+// A host that releases a token by a proof of the stream with the wait has that
+// proof itself: the records need not show it, and its word is taken.
+func TestTheWordOfAHostIsTaken(t *testing.T) {
+	for _, host := range []string{"queue", "commit"} {
+		r := newRig(t, states.Definitions(), lanePools)
+		r.observer = &invariants.Observer{}
+		r.open(1)
+		r.run(0)
+		r.reserve(0, core, coreStream, 1)
+		r.op("token", 0, host)
+		r.wait(0)
+		r.fire("token", 0, "release", coreStream)
+		r.finalize(0)
+		r.step(func() *machine.Step { return r.w.Drop(r.ref("run", 0)) })
+		r.run(0)
+		r.observer.Flush()
+		require.Equal(t, "launched", r.state("run", 0))
+		require.Equal(t, invariants.Holds, standing(t, r.observer, "nothing-freed-in-use").Verdict, host)
+	}
+}

@@ -39,6 +39,7 @@ type stage struct {
 type patience struct {
 	done chan struct{}
 	over atomic.Int32
+	late func() // happens as a wait is given up
 }
 
 func (p *patience) Wait(ctx context.Context) error {
@@ -46,6 +47,9 @@ func (p *patience) Wait(ctx context.Context) error {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
+		if p.late != nil {
+			p.late()
+		}
 		return context.Cause(ctx)
 	}
 }
@@ -584,6 +588,21 @@ var races = map[string]func(s *stage){
 		close(work.done)
 		s.that(s.whole("the second", second) == nil && s.whole("the third", third) == nil, "the run fails")
 		s.that(work.over.Load() == 1, "the work was finalized %d times", work.over.Load())
+	},
+	// Work that ends at the moment at which its waiter gives up has not failed by
+	// that: the next wait tells (R20).
+	"work ends as its waiter gives up": func(s *stage) {
+		work := &patience{done: make(chan struct{})}
+		h := s.submit(func() {
+			_, err := s.o.Attach(s.ctx, "work", work)
+			s.that(err == nil, "attach: %v", err)
+		})
+		short, giveUp := context.WithCancel(s.ctx)
+		work.late = func() { close(work.done) }
+		waits := s.start(func() error { return h.Wait(short) })
+		giveUp()
+		s.that(errors.Is(s.whole("the waiter", waits), ErrRunWait), "giving up is taken for what became of the work")
+		s.that(h.Wait(s.ctx) == nil && work.over.Load() == 1, "the run fails")
 	},
 	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
 	"submit while another builds": func(s *stage) {

@@ -34,7 +34,8 @@ type Closer interface {
 
 // Pending is something below an orchestrator that has to be waited for, such as a
 // [Run] of a chip worker. It is over when Finalize succeeds; how it ended is
-// what Wait said.
+// what Wait said. Wait ends with its context, at the latest, and may then be
+// called again.
 type Pending interface {
 	Wait(ctx context.Context) error
 	Finalize(ctx context.Context) error

@@ -90,6 +90,10 @@ func (o *Orchestrator) waitTask(ctx context.Context, c *machine.Command) error {
 	t := o.tasks[c.Ref]
 	o.mu.Unlock()
 	err := t.work.Wait(ctx)
+	if err != nil && ctx.Err() != nil {
+		// That says nothing of the work, though it be over by now.
+		return fmt.Errorf("%w: %w", errNotOver, err)
+	}
 	if ferr := t.work.Finalize(ctx); ferr != nil {
 		return fmt.Errorf("%w: %w", errNotOver, errors.Join(err, ferr))
 	}

@@ -39,6 +39,7 @@ type stage struct {
 type patience struct {
 	done chan struct{}
 	over atomic.Int32
+	late func() // happens as a wait is given up
 }
 
 func (p *patience) Wait(ctx context.Context) error {
@@ -46,6 +47,9 @@ func (p *patience) Wait(ctx context.Context) error {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
+		if p.late != nil {
+			p.late()
+		}
 		return context.Cause(ctx)
 	}
 }
@@ -362,6 +366,22 @@ var races = map[string]func(s *stage){
 		s.that(s.whole("the release", released) == nil && s.whole("close", closed) == nil, "release or close fails")
 		s.that(len(s.during) == 0 && s.closes == 1 && s.freed[d.allocation] == 1, "closed %d times, while releasing %v", s.closes, s.during)
 	},
+	// And for an allocation under way: what it makes is swept like the rest (R15).
+	"close during an allocation": func(s *stage) {
+		s.stop("allocate")
+		var d *Domain
+		var made func() (bool, error)
+		h := s.submit(func() {
+			made = s.start(func() (err error) { d, err = s.o.AllocateDomain(s.ctx, 2); return err })
+		})
+		s.that(h.Wait(s.ctx) == nil, "the fence fails")
+		closed := s.start(func() error { return s.o.Close(s.ctx) })
+		ended, _ := closed()
+		s.that(!ended && s.closes == 0, "the worker was closed while it was allocating")
+		s.goOn("allocate")
+		s.that(s.whole("the allocation", made) == nil && s.whole("close", closed) == nil, "allocation or close fails")
+		s.that(s.closes == 1 && d.Freed() && s.freed[d.allocation] == 1, "what was allocated is not swept")
+	},
 	// Close waits for the build that is under way (R25).
 	"close during submit": func(s *stage) {
 		goOn := make(chan struct{})
@@ -584,6 +604,21 @@ var races = map[string]func(s *stage){
 		close(work.done)
 		s.that(s.whole("the second", second) == nil && s.whole("the third", third) == nil, "the run fails")
 		s.that(work.over.Load() == 1, "the work was finalized %d times", work.over.Load())
+	},
+	// Work that ends at the moment at which its waiter gives up has not failed by
+	// that: the next wait tells (R20).
+	"work ends as its waiter gives up": func(s *stage) {
+		work := &patience{done: make(chan struct{})}
+		h := s.submit(func() {
+			_, err := s.o.Attach(s.ctx, "work", work)
+			s.that(err == nil, "attach: %v", err)
+		})
+		short, giveUp := context.WithCancel(s.ctx)
+		work.late = func() { close(work.done) }
+		waits := s.start(func() error { return h.Wait(short) })
+		giveUp()
+		s.that(errors.Is(s.whole("the waiter", waits), ErrRunWait), "giving up is taken for what became of the work")
+		s.that(h.Wait(s.ctx) == nil && work.over.Load() == 1, "the run fails")
 	},
 	// One run builds at a time, and the pointer moves when prior runs are over (R4, R19).
 	"submit while another builds": func(s *stage) {
@@ -846,6 +881,9 @@ var mutations = map[string]struct {
 	}},
 	"close does not wait for a release": {"close during release", func(d []*machine.Definition) {
 		viewOf(d, "ending", "domain").Expr = `first(domain, state == "live" || state == "queued")`
+	}},
+	"close does not wait for an allocation": {"close during an allocation", func(d []*machine.Definition) {
+		viewOf(d, "ending", "domain").Expr = `first(domain, state == "live" || state == "freeing")`
 	}},
 	"close does not sweep": {"fence of another run", func(d []*machine.Definition) {
 		viewOf(d, "ending", "domain").Expr = `first(domain, state == "queued" && state == "live")`

@@ -67,7 +67,7 @@ var ofOperations = []Invariant{
 		Catches: `poll/cpu: then[4].do drop "pending = true"`,
 		step: func(n *names) stepPredicate {
 			poll, fence, caller := n.kind("poll"), n.kind("fence"), n.maybe("caller_order")
-			pending := poll.is("pending", "true")
+			pending, quiet := poll.is("pending", "true"), fence.is("quiet", "true")
 			core, cpu := fence.is("core", "missing", "complete"), fence.is("cpu", "missing", "complete")
 			half := [2]test{fence.is("core", "submitted"), fence.is("cpu", "submitted")}
 			none := [2]test{fence.is("core", "missing"), fence.is("cpu", "missing")}
@@ -78,6 +78,9 @@ var ofOperations = []Invariant{
 					return nil
 				}
 				f := fence.at(s.before, s.slot())
+				if quiet.holds(f) {
+					return nil // synchronised since it was asked
+				}
 				unfenced := half[0].holds(f) || half[1].holds(f) || none[0].holds(f) && none[1].holds(f)
 				switch {
 				case !s.answerOf(last) && !(unfenced && s.rec.Result.Value != 1):

@@ -81,7 +81,7 @@ func TestBounds(t *testing.T) {
 		{"runs=1", 132, 237},
 		{"runs=2", 343, 647},
 		{"runs=1 exact", 1452, 2437},
-		{"runs=2 slots=2 depth=2 submit caller", 3873, 8984},
+		{"runs=2 slots=2 depth=2 submit caller", 4085, 9372},
 		{"runs=1 threads=2 polls=1", 3331, 9356},
 		{"runs=1 faults=1", 1477, 3221},
 		{"runs=1 close strangers quarantine", 246, 1028},

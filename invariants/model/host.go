@@ -104,14 +104,17 @@ func (s *State) hostMoves(dst []Move) []Move {
 	if c.Opening && (!h.opened || h.spare > 0) {
 		dst = append(dst, hostMove(opOpen, 0, themself))
 	}
-	if h.runs > 0 {
-		if slot, ok := s.vacant(); ok {
-			o := opPrepare
-			if c.Submit {
-				o = opSubmit
-			}
-			dst = append(dst, hostMove(o, slot, themself))
+	for slot := range c.Slots {
+		// A lane picks the first slot without a run. Which that is follows from
+		// numbers that mean nothing, so any may be.
+		if h.runs == 0 || s.runState(slot) != a.idle {
+			continue
 		}
+		o := opPrepare
+		if c.Submit {
+			o = opSubmit
+		}
+		dst = append(dst, hostMove(o, slot, themself))
 	}
 	for slot := range c.Slots {
 		run := s.runState(slot)
@@ -223,16 +226,6 @@ func (m Move) of() int      { return int(uint8(m >> 16)) }
 func (m Move) by() int      { return int(uint8(m >> 24)) }
 func (m Move) who() who     { return who(uint8(m >> 32)) }
 func (m Move) variant() int { return int(uint8(m >> 40)) }
-
-// vacant picks the first slot without a run, as a lane does.
-func (s *State) vacant() (int, bool) {
-	for slot := range s.sys.config.Slots {
-		if s.runState(slot) == s.sys.at.idle {
-			return slot, true
-		}
-	}
-	return 0, false
-}
 
 func (s *State) runState(slot int) machine.StateID {
 	st, _, _ := s.w.State(s.w.Ref(s.sys.at.run.ID(), slot))

@@ -39,6 +39,7 @@ type exprCompiler struct {
 	cell     *cell
 	reads    *uint16 // what is compiled reads these views after the step's first change; nil: before
 	settling bool    // res may be read
+	mints    bool    // an update made an identity
 	viewing  bool    // facts of other instances may be read
 	outer    *Machine
 }
@@ -597,7 +598,7 @@ func (x *exprCompiler) updates(text string) []updateFn {
 				x.c.fail("%s: fresh() makes an identity", u)
 				continue
 			}
-			x.m.mints = true
+			x.mints = true
 			out = append(out, func(fr *frame) { fr.facts[f] = fr.w.fresh(ty.sort) })
 		default:
 			if c, ok := x.constant(u.Expr, ty); ok {
@@ -692,14 +693,26 @@ func (x *exprCompiler) send(text string) (send, bool) {
 		x.c.fail("%q: %d arguments, %s.%s takes %d", text, len(inv.Args), to.def.Name, inv.Name, len(tys))
 		return send{}, false
 	}
+	s.fits = true
 	for i, a := range inv.Args {
 		v := x.value(a, tys[i])
 		if v == nil {
 			return send{}, false
 		}
+		s.fits = s.fits && x.fits(a, tys[i])
 		s.args = append(s.args, v)
 	}
 	return s, true
+}
+
+// fits reports whether what an expression gives is of the type, whatever happens:
+// a count may be too high for it, and an answer may be anything.
+func (x *exprCompiler) fits(e *Expr, ty Type) bool {
+	if _, ok := x.constant(e, ty); ok {
+		return true
+	}
+	own, ok := x.typeOf(e)
+	return ok && !e.isAnswer() && (ty.Kind != Int || own.Max <= ty.Max)
 }
 
 func (x *exprCompiler) command(r *row, text string) {

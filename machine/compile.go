@@ -101,8 +101,6 @@ type Machine struct {
 	// careful: a step may have to be undone, for a count out of range or an
 	// opaque function that panics.
 	careful bool
-	// mints: some row makes an identity, so that undoing it must give it back.
-	mints bool
 
 	hashed sync.Once
 	hash   Hash
@@ -144,6 +142,8 @@ type row struct {
 	only      [NumOutcomes]*target // the target, where an outcome has just one
 	// plain rows touch only their own instance: no With, no Emit, no views.
 	plain bool
+	// mints: it makes an identity, so that undoing it must give it back.
+	mints bool
 	// views has a bit for each view of the cell that is read by what comes
 	// before the command, if there is one.
 	views    uint16
@@ -172,6 +172,7 @@ type send struct {
 	byRef   bool
 	ev      EventID
 	args    []valueFn
+	fits    bool // the arguments are of their types, whatever happens
 	printed string
 }
 
@@ -688,6 +689,7 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 			r.targets[o] = append(r.targets[o], tg)
 		}
 	}
+	r.mints = x.mints
 	if len(r.cell.views) > MaxViews {
 		c.field = "guard"
 		c.fail("rows of this state and event read %d views: at most %d", len(r.cell.views), MaxViews)

@@ -328,7 +328,10 @@ func (p *pump) carryOut(s *Step) error {
 	if s.Status == InFlight {
 		ref := s.Ref
 		c := &d.cmds[ref.Machine][ref.Slot]
-		*c = s.Command
+		// (Field by field: a copy of the whole would wait for the words just written.)
+		c.Ref, c.Call, c.N, c.Seq = ref, s.Command.Call, s.Command.N, s.Command.Seq
+		copy(c.Args[:c.N], s.Command.Args[:c.N])
+		clear(c.Args[c.N:])
 		var res Result
 		res, caught = p.perform(c)
 		for {

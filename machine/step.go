@@ -297,6 +297,7 @@ func (w *World) commit() {
 type origin struct {
 	root   Ref
 	via    Via
+	fits   bool // the arguments are known to be of their types
 	parent uint64
 }
 
@@ -328,9 +329,11 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	if outer {
 		s.From, s.State = h.state, h.state
 	}
-	if bad := m.badArgument(ev, args); bad >= 0 {
-		s.Fact = bad
-		return w.refuse(BadArgument, ref, ev, nil, args, o)
+	if !o.fits {
+		if bad := m.badArgument(ev, args); bad >= 0 {
+			s.Fact = bad
+			return w.refuse(BadArgument, ref, ev, nil, args, o)
+		}
 	}
 	var c *cell
 	if h.flight == 0 {
@@ -387,7 +390,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		} else {
 			w.touch(b, atFacts+nf)
 		}
-		if m.mints {
+		if r.mints {
 			w.touch(0, len(w.rules.sorts))
 		}
 	}
@@ -493,7 +496,7 @@ func (w *World) settle(ref Ref, res Result) bool {
 	if w.undoable(m, r) {
 		w.saveTo(&sp)
 		w.touch(b, w.pools[ref.Machine].stride)
-		if m.mints {
+		if r.mints {
 			w.touch(0, len(w.rules.sorts))
 		}
 	}
@@ -611,7 +614,7 @@ func (w *World) joint(sends []send, f *frame, seq uint64, root Ref) bool {
 		for j, a := range x.args {
 			args[j] = a(f)
 		}
-		ok = w.issue(to, x.ev, args, origin{root: root, via: ViaJoint, parent: seq})
+		ok = w.issue(to, x.ev, args, origin{root: root, via: ViaJoint, fits: x.fits, parent: seq})
 		w.depth--
 		if !ok {
 			return false

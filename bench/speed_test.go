@@ -20,6 +20,8 @@ func rows() []row {
 		wholeRun(),
 		certifiedRun(),
 		callersRun(),
+		chargeAndRelease(),
+		ownsNothing(),
 	}
 }
 

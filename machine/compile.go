@@ -83,24 +83,24 @@ func (e *DefinitionError) Error() string {
 
 // Machine is one compiled Definition. It is immutable and safe for concurrent use.
 type Machine struct {
+	cells  []cell // state*len(events)+event
+	argTy  [][]Type
+	factTy []Type
+	// argBounds are those of argTy.
+	argBounds        [][]bounds
+	maxArgs, maxCall int
+	// careful: a step may have to be undone, for a count out of range or an
+	// opaque function that panics.
+	careful bool
+	rows    []row
+	ident   []FactID
+
 	def    *Definition
 	id     MachineID
 	rules  *Rules
 	states map[string]StateID
 	events map[string]EventID
 	facts  map[string]FactID
-	factTy []Type
-	argTy  [][]Type
-	// argBounds are those of argTy.
-	argBounds [][]bounds
-	ident     []FactID
-	rows      []row
-	cells     []cell // state*len(events)+event
-
-	maxArgs, maxCall int
-	// careful: a step may have to be undone, for a count out of range or an
-	// opaque function that panics.
-	careful bool
 
 	hashed sync.Once
 	hash   Hash
@@ -120,49 +120,52 @@ const (
 	deferral
 )
 
+// row is a row from one state. What each step reads lies together, since the
+// rules of a lane are larger than the nearest cache.
 type row struct {
-	id     string
-	idx    RowID
-	def    int // position in Definition.Rows
-	from   StateID
-	ev     EventID
-	during *row // accepted while during's command is in flight
-	kind   rowKind
-	reason Reason
-
-	guard     boolFn // nil: always
-	guardText string
-	before    []updateFn
-	with      []send
-	hasCall   bool
-	call      CallID
-	callArgs  []valueFn
-	callTy    []Type
-	targets   [NumOutcomes][]*target
-	only      [NumOutcomes]*target // the target, where an outcome has just one
+	guard   boolFn // nil: always
+	kind    rowKind
+	hasCall bool
 	// plain rows touch only their own instance: no With, no Emit, no views.
 	plain bool
 	// mints: it makes an identity, so that undoing it must give it back.
 	mints bool
+	idx   RowID
 	// views has a bit for each view of the cell that is read by what comes
 	// before the command, if there is one.
-	views    uint16
-	inFlight []cell // per event, nil if no row is accepted during this row's command
+	views  uint16
+	only   [NumOutcomes]*target // the target, where an outcome has just one
+	before []updateFn
+	with   []send
+
+	call     CallID
+	from     StateID
+	ev       EventID
+	callArgs []valueFn
 	cell     *cell
+	inFlight []cell // per event, nil if no row is accepted during this row's command
+	targets  [NumOutcomes][]*target
+	reason   Reason
+
+	id        string
+	def       int  // position in Definition.Rows
+	during    *row // accepted while during's command is in flight
+	guardText string
+	callTy    []Type
 }
 
 type target struct {
-	idx    uint8
-	when   boolFn
 	to     StateID
+	views  uint16 // of the cell, read by what is done here
+	idx    uint8
 	do     []updateFn
-	doFunc func(Facts)
 	with   []send
 	emit   []send
+	reason Reason
 	code   valueFn
 	ret    valueFn
-	reason Reason
-	views  uint16 // of the cell, read by what is done here
+	when   boolFn
+	doFunc func(Facts)
 }
 
 type send struct {

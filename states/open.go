@@ -87,9 +87,10 @@ type directory struct {
 	submit, recovery, registry, callable, health          *machine.Machine
 	identity                                              [3]machine.FactID // of run
 	permit, fault                                         machine.FactID
-	arming                                                machine.FactID  // of fence
-	occupancy                                             machine.FactID  // of callable
-	registered, live                                      machine.StateID // of callable, of environment
+	arming                                                machine.FactID    // of fence
+	occupancy                                             machine.FactID    // of callable
+	registered, live                                      machine.StateID   // of callable, of environment
+	start                                                 []machine.EventID // by machine, of the operations
 }
 
 // ErrNilBackend is returned for a Config without a Backend.
@@ -166,6 +167,14 @@ func look(r *machine.Rules) (*directory, error) {
 			return nil, fmt.Errorf("states: the rules have no machine %q", name)
 		}
 	}
+	at.start = make([]machine.EventID, r.NumMachines())
+	for _, m := range []*machine.Machine{at.opening, at.closing, at.prepare, at.launch, at.poll, at.drain, at.final, at.submit, at.recovery} {
+		ev, ok := m.Event("start")
+		if !ok {
+			return nil, fmt.Errorf("states: the rules' machine %q has no event start", m.Name())
+		}
+		at.start[m.ID()] = ev
+	}
 	for i, n := range identityNames {
 		at.identity[i] = at.run.MustFact(n)
 	}
@@ -189,7 +198,7 @@ func (l *Lane) one(m *machine.Machine) machine.Ref { return machine.Ref{Machine:
 
 // start fires the first event of an operation.
 func (l *Lane) start(ctx context.Context, m *machine.Machine, slot int, args ...uint64) (machine.Reply, error) {
-	return l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(slot)}, m.MustEvent("start"), args...)
+	return l.d.Fire(ctx, machine.Ref{Machine: m.ID(), Slot: uint16(slot)}, l.at.start[m.ID()], args...)
 }
 
 // Open makes or adopts the native context and makes the slots' streams. If it

@@ -254,7 +254,7 @@ func (st *strike) blame(a *Answer) {
 }
 
 // timed carries out a call under the default policy, without choices.
-func (d *Device) timed(op *Op) (a Answer) {
+func (d *Device) timed(op *Op, a *Answer) {
 	d.during = op.Kind
 	defer d.outside()
 	st := d.consult(op)
@@ -266,28 +266,27 @@ func (d *Device) timed(op *Op) (a Answer) {
 	}
 	switch st.call {
 	case Refuse:
-		a = refused(st.code)
+		*a = refused(st.code)
 	case FailBefore:
-		a = failed(st.code)
+		*a = failed(st.code)
 	case PanicBefore:
 		d.blow(op, false)
 	default:
 		if op.Kind.Blocking() {
-			a = d.await(op, &st)
+			*a = d.await(op, &st)
 			break
 		}
 		if st.call == Unconfirmed {
-			a = unconfirmed(st.code)
+			*a = unconfirmed(st.code)
 			break
 		}
-		a = d.effect(op, &st)
+		*a = d.effect(op, &st)
 	}
 	if st.call == PanicAfter {
 		d.blow(op, true)
 	}
-	st.blame(&a)
-	d.leave(op, &a)
-	return a
+	st.blame(a)
+	d.leave(op, a)
 }
 
 // blow ends a call with an injected panic.
@@ -358,9 +357,10 @@ func (d *Device) ready(c *call) bool {
 }
 
 // run carries out a call for the backend face.
-func (d *Device) run(op *Op) Answer {
+func (d *Device) run(op *Op, a *Answer) {
 	if d.policy == nil {
-		return d.timed(op)
+		d.timed(op, a)
+		return
 	}
-	return d.chosen(op)
+	*a = d.chosen(op)
 }

@@ -43,7 +43,8 @@ func (d *Device) deliver(i int) {
 // Notices implements [backend.Backend]. A notice's Task is the position of the
 // kernel in its stream, and its Thread is zero.
 func (d *Device) Notices(dst []backend.Notice) (n int, dropped uint64) {
-	d.run(&Op{Kind: OpNotices})
+	var a Answer
+	d.run(&Op{Kind: OpNotices}, &a)
 	return d.TakeNotices(dst)
 }
 

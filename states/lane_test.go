@@ -44,3 +44,28 @@ func (p printer) Record(r *machine.Record) {
 	m := rules.At(r.Ref.Machine)
 	p.t.Logf("%3d %-6s %-5s %-12s %-12s %-16s %s -> %s %s %v %s", r.Seq, r.Kind, r.Via, rules.RefName(r.Ref), m.EventName(r.Event), m.RowID(r.Row), m.StateName(r.From), m.StateName(r.To), rules.CallName(r.Call), r.Result.Outcome, rules.ReasonAt(r.Reason))
 }
+
+// A façade fires the event that starts an operation without looking it up, so
+// rules that have none are refused when the lane is made.
+func TestLaneRefusesRulesWithoutAStart(t *testing.T) {
+	defs := Definitions()
+	for _, d := range defs {
+		if d.Name != "poll" {
+			continue
+		}
+		for i := range d.Events {
+			if d.Events[i].Name == "start" {
+				d.Events[i].Name = "begin"
+			}
+		}
+		for i := range d.Rows {
+			if d.Rows[i].Event == "start" {
+				d.Rows[i].Event = "begin"
+			}
+		}
+	}
+	dev, err := sim.New(sim.Config{})
+	require.NoError(t, err)
+	_, err = NewLane(Config{Backend: dev, Rules: machine.MustCompile(defs...)})
+	require.ErrorContains(t, err, `machine "poll" has no event start`)
+}

@@ -119,3 +119,42 @@ func TestViewThroughAStaleRef(t *testing.T) {
 	l.takes(l.ref("large", 1), "touch")
 	assert.Equal(t, 1, guards(), "its successor is another")
 }
+
+// A view says what was before the step, wherever it is read: also after a change
+// of what it looks at, before a command and after its answer.
+func TestViewsAreOfBeforeTheStep(t *testing.T) {
+	const both = "set = true; seen = view.set; also = view.set"
+	l := newLane(t, machine.Config{Pools: map[string]int{"cells": 2}},
+		&machine.Definition{
+			Name: "cell", Pool: "cells", States: states("on"), Facts: named("set:bool", "seen:bool", "also:bool"),
+			Views:  []machine.View{{Name: "set", Expr: "any(cell, set)"}},
+			Events: []machine.Event{event("step"), event("call"), event("answer"), event("tell")},
+			Rows: []machine.Row{
+				{ID: "step", From: "on", Event: "step", Then: do(both)},
+				{ID: "call", From: "on", Event: "call", Before: both, Command: "Call()", Then: do("")},
+				{ID: "answer", From: "on", Event: "answer", Command: "Call()", Then: do(both)},
+				{ID: "tell", From: "on", Event: "tell", Then: []machine.Target{{Do: "set = true", With: []string{"peer.hear(view.set)"}}}},
+			},
+		},
+		&machine.Definition{
+			Name: "peer", Pool: "cells", States: states("on"), Facts: named("heard:bool", "asked:bool"), Events: []machine.Event{event("hear", "set:bool")},
+			Rows: []machine.Row{{ID: "hear", From: "on", Event: "hear", Then: do("heard = arg.set; asked = true")}},
+		})
+	fresh := l.Clone()
+	for _, ev := range []string{"step", "call", "answer"} {
+		l.CopyFrom(fresh)
+		for slot, want := range []uint64{0, 1} { // the second sees what the first did
+			r := l.ref("cell", slot)
+			if l.takes(r, ev).Status == machine.InFlight {
+				require.Equal(t, machine.Accepted, l.Settle(r, machine.Result{}).Status)
+			}
+			assert.EqualValues(t, 1, l.fact(r, "set"), ev)
+			assert.Equal(t, want, l.fact(r, "seen"), ev)
+			assert.Equal(t, want, l.fact(r, "also"), ev)
+		}
+	}
+	l.CopyFrom(fresh)
+	l.takes(l.ref("cell", 0), "tell")
+	assert.EqualValues(t, 1, l.fact(l.ref("peer", 0), "asked"))
+	assert.Zero(t, l.fact(l.ref("peer", 0), "heard"))
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/runfence/runfence/backend"
 	"github.com/runfence/runfence/machine"
 )
 
@@ -22,9 +21,9 @@ func (l *Lane) hear(ctx context.Context) error {
 	}
 	l.hearing.Lock()
 	defer l.hearing.Unlock()
-	var buf [8]backend.Notice
+	buf := l.heard[:]
 	for {
-		n, dropped := l.config.Backend.Notices(buf[:])
+		n, dropped := l.config.Backend.Notices(buf)
 		if n == 0 && dropped == 0 {
 			return nil
 		}

@@ -77,6 +77,7 @@ type Lane struct {
 	process int
 	at      *directory
 	hearing sync.Mutex // one at a time takes notices
+	heard   [8]backend.Notice
 }
 
 // directory is where a lane's rules keep what the façade needs: positions of

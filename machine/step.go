@@ -385,10 +385,10 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	var sp savepoint
 	if w.undoable(m, r) {
 		w.saveTo(&sp)
-		if r.hasCall {
+		if w.quiet {
 			w.touch(b, w.pools[ref.Machine].stride)
 		} else {
-			w.touch(b, atFacts+nf)
+			w.touch(b, atFacts+nf) // what a command in flight keeps is written once nothing can fail
 		}
 		if r.mints {
 			w.touch(0, len(w.rules.sorts))
@@ -495,15 +495,12 @@ func (w *World) settle(ref Ref, res Result) bool {
 	var sp savepoint
 	if w.undoable(m, r) {
 		w.saveTo(&sp)
-		w.touch(b, w.pools[ref.Machine].stride)
+		w.touch(b, atFacts+nf)
 		if r.mints {
 			w.touch(0, len(w.rules.sorts))
 		}
 	}
 	rec := w.record(Settled, ref, f, r, o)
-	if m.maxArgs+m.maxCall > 0 {
-		clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
-	}
 	w.words[b+atIssue], w.words[b+atRoot] = 0, 0
 	w.words[b] = header{state: h.state, gen: h.gen}.pack()
 	w.flying--
@@ -519,6 +516,9 @@ func (w *World) settle(ref Ref, res Result) bool {
 			w.records[rec].Result = res
 		}
 		return false
+	}
+	if m.maxArgs+m.maxCall > 0 {
+		clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
 	}
 	if rec >= 0 {
 		w.records[rec].Result = res

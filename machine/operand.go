@@ -144,21 +144,21 @@ func (o operand) is(c uint64, want bool) boolFn {
 	return func(fr *frame) bool { return t.holds(fr) }
 }
 
-// same compiles a == b, or its contrary if want is false.
-func (a operand) same(b operand, want bool) boolFn {
-	if a.from > b.from {
-		a, b = b, a
+// same compiles o == p, or its contrary if want is false.
+func (o operand) same(p operand, want bool) boolFn {
+	if o.from > p.from {
+		o, p = p, o
 	}
-	i, j, v := a.i, b.i, b.view
+	i, j, v := o.i, p.i, p.view
 	switch {
-	case a.from == ownFact && b.from == ofArg:
+	case o.from == ownFact && p.from == ofArg:
 		return func(fr *frame) bool { return (fr.facts[i] == fr.args[j]) == want }
-	case a.from == ownFact && b.from == ofView:
+	case o.from == ownFact && p.from == ofView:
 		return func(fr *frame) bool { return (fr.facts[i] == fr.see(j, v)) == want }
-	case a.from == ofArg && b.from == ofView:
+	case o.from == ofArg && p.from == ofView:
 		return func(fr *frame) bool { return (fr.args[i] == fr.see(j, v)) == want }
 	}
-	l, r := a.value(), b.value()
+	l, r := o.value(), p.value()
 	return func(fr *frame) bool { return (l(fr) == r(fr)) == want }
 }
 

@@ -325,7 +325,8 @@ func (d *Device) await(op *Op, st *strike) Answer {
 
 // newCall notes what a bounded wait waits for. Its arguments have been checked.
 func (d *Device) newCall(op *Op) call {
-	c := call{op: *op, thread: d.thread, deadline: later(d.now, op.Timeout), recStream: -1}
+	c := call{thread: d.thread, deadline: later(d.now, op.Timeout), recStream: -1}
+	c.op.Kind, c.op.Event, c.op.Stream = op.Kind, op.Event, op.Stream
 	if op.Kind == OpWaitEvent {
 		ev := &d.events[indexOf(uint64(op.Event))]
 		c.seq, c.sat = ev.issued, ev.done

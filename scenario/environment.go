@@ -40,7 +40,7 @@ func (s *session) environment() (*alone, error) {
 		return nil, err
 	}
 	a := &alone{}
-	if a.rules, err = machine.Compile(s.opts.Rules.Machine("environment").Definition()); err != nil {
+	if a.rules, err = machine.Compile(s.laneRules().Machine("environment").Definition()); err != nil {
 		return nil, err
 	}
 	a.Environment, err = states.NewEnvironmentUnder(a.rules, d.Backend, func() int { return int(s.naming.processes[s.process]) })

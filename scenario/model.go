@@ -55,6 +55,9 @@ func (s *session) modelBegin(c *call) error {
 	if err != nil {
 		return fmt.Errorf("model begin: %w", err)
 	}
+	if s.below != nil {
+		return errors.New(`model begin: leave the orchestrator's world first, with "orch end"`)
+	}
 	cfg.Rules = s.opts.Rules
 	sys, err := model.New(cfg)
 	if err != nil {
@@ -77,6 +80,9 @@ func (s *session) modelBegin(c *call) error {
 }
 
 func (s *session) needModel(c *call) error {
+	if s.below != nil {
+		return fmt.Errorf(`%s: leave the orchestrator's world first, with "orch end"`, c.name)
+	}
 	if s.model == nil {
 		return fmt.Errorf(`%s: begin a model first, with "model begin"`, c.name)
 	}

@@ -83,3 +83,11 @@ func (s *session) orchGo(c *call) error {
 	}
 	return nil
 }
+
+// laneRules are the rules of lanes, which an orchestrator stands in front of.
+func (s *session) laneRules() *machine.Rules {
+	if s.below != nil {
+		return s.below
+	}
+	return s.opts.Rules
+}

@@ -81,7 +81,8 @@ any more, every run must have come to its end.
 
 BOUNDs are what there is: runs=N slots=N depth=N threads=N spare=N polls=N
 expiries=N recoveries=N tokens=N faults=N kinds=FAULT,... calls=CALL,... and
-submit, caller, async, borrowed, records, close, quarantine, strangers, exact.
+submit, caller, async, borrowed, records, opening, close, detach, quarantine,
+strangers, exact.
 None is one run in one slot.
 
 Results do not depend on the number of workers. Two states are told apart by

@@ -161,31 +161,35 @@ func (x *Rules) reach(p *path, s *scope, t *target) []*path {
 			p.store.set(s.l.variable(s.slot, stateVar), s.l.stateTerm(int(id)))
 		}
 		return onward(x.along(p, s, t.with), func(p *path) []*path {
-			for _, e := range t.emit {
-				waits := s.l.variable(s.slot, waitsVar)
-				free := p.whenIs(waits, number(0))
-				full := p.when(not(equal(p.store.load(waits), number(0))))
-				var out []*path
-				if full != nil {
-					full.ended = beyond
-					out = append(out, full)
-				}
-				if free == nil {
-					return out
-				}
-				id, facts := s.l.event(e.Name)
-				free.store.set(waits, s.l.waitsTerm(int(id)))
-				in := *s
-				in.store = free.store
-				for i, f := range facts {
-					v := in.value(e.Args[i], kind{Type: s.l.argType(id, i)})
-					free.store.set(s.l.variable(s.slot, waiting(e.Name, f.Name)), v)
-				}
-				return append(out, free)
+			if len(t.emit) == 0 {
+				return []*path{p}
 			}
-			return []*path{p}
+			return x.emit(p, s, t.emit[0])
 		})
 	})
+}
+
+// emit lets an event wait for its turn at the instance. There is room for one.
+func (x *Rules) emit(p *path, s *scope, e machine.Invocation) []*path {
+	var out []*path
+	waits := s.l.variable(s.slot, waitsVar)
+	if full := p.when(not(equal(p.store.load(waits), number(0)))); full != nil {
+		full.ended = beyond
+		out = append(out, full)
+	}
+	free := p.whenIs(waits, number(0))
+	if free == nil {
+		return out
+	}
+	id, facts := s.l.event(e.Name)
+	free.store.set(waits, s.l.waitsTerm(int(id)))
+	in := *s
+	in.store = free.store
+	for i, f := range facts {
+		v := in.value(e.Args[i], kind{Type: s.l.argType(id, i)})
+		free.store.set(s.l.variable(s.slot, waiting(e.Name, f.Name)), v)
+	}
+	return append(out, free)
 }
 
 // update makes changes in order. A fact that would leave its range refuses.

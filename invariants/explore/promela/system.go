@@ -77,12 +77,21 @@ func NewRunModel(rules *machine.Rules, s Shape) (*RunModel, error) {
 		m    *machine.Machine
 		name string
 	}{
-		{&p.fenceArming, m.fence, "arming"}, {&p.fenceCore, m.fence, "core"}, {&p.fenceCPU, m.fence, "cpu"},
-		{&p.fenceCoreRefs, m.fence, "core_refs"}, {&p.fenceCPURefs, m.fence, "cpu_refs"},
-		{&p.tokenFence, m.token, "fence"}, {&p.tokenArming, m.token, "arming"}, {&p.tokenBoundary, m.token, "boundary"},
-		{&p.tokenWaiter, m.token, "waiter"}, {&p.tokenHolder, m.token, "holder"},
-		{&p.joinPred, m.join, "pred"}, {&p.joinArming, m.join, "arming"}, {&p.joinHome, m.join, "home"},
-		{&p.joinWait[0], m.join, "core_wait"}, {&p.joinWait[1], m.join, "cpu_wait"},
+		{&p.fenceArming, m.fence, "arming"},
+		{&p.fenceCore, m.fence, "core"},
+		{&p.fenceCPU, m.fence, "cpu"},
+		{&p.fenceCoreRefs, m.fence, "core_refs"},
+		{&p.fenceCPURefs, m.fence, "cpu_refs"},
+		{&p.tokenFence, m.token, "fence"},
+		{&p.tokenArming, m.token, "arming"},
+		{&p.tokenBoundary, m.token, "boundary"},
+		{&p.tokenWaiter, m.token, "waiter"},
+		{&p.tokenHolder, m.token, "holder"},
+		{&p.joinPred, m.join, "pred"},
+		{&p.joinArming, m.join, "arming"},
+		{&p.joinHome, m.join, "home"},
+		{&p.joinWait[0], m.join, "core_wait"},
+		{&p.joinWait[1], m.join, "cpu_wait"},
 		{&p.orderHeld, m.order, "held"},
 	} {
 		*f.to = f.m.MustFact(f.name)

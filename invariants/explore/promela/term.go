@@ -37,8 +37,6 @@ func written(text string) term {
 	return term{text: "(" + text + ")"}
 }
 
-func (t term) is(v int64) bool { return t.known && t.value == v }
-
 func not(a term) term {
 	if a.known {
 		return truth(a.value == 0)

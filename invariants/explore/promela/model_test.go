@@ -168,8 +168,8 @@ State-vector 124 byte, depth reached 44, errors: 0
 }
 
 func TestAgreement(t *testing.T) {
-	same := Count{Spin: Verdict{States: 3, Edges: 4}, Ours: Ours{States: 3, Edges: 4}}
-	require.True(t, same.Agrees())
+	alike := Count{Spin: Verdict{States: 3, Edges: 4}, Ours: Ours{States: 3, Edges: 4}}
+	require.True(t, alike.Agrees())
 	for _, c := range []Count{
 		{Spin: Verdict{States: 2, Edges: 4}, Ours: Ours{States: 3, Edges: 4}},
 		{Spin: Verdict{States: 3, Edges: 5}, Ours: Ours{States: 3, Edges: 4}},
@@ -179,6 +179,8 @@ func TestAgreement(t *testing.T) {
 		require.False(t, c.Agrees())
 		require.Contains(t, Section([]Count{c}, nil), "differ")
 	}
+	require.True(t, same(100_959_330, 100_959_332), "SPIN prints eight digits")
+	require.False(t, same(100_959_330, 100_959_532))
 	require.True(t, Caught{Spin: Verdict{Broken: "a", Depth: 2}, Ours: Ours{Kinds: []string{"b", "a"}, Depth: 2}}.Agrees())
 	for _, c := range []Caught{
 		{Spin: Verdict{Broken: "a", Depth: 3}, Ours: Ours{Kinds: []string{"a"}, Depth: 2}},

@@ -43,7 +43,7 @@ func TestMistakesAreFound(t *testing.T) {
 // SPIN counts what we count, and finds what we find.
 func TestSpinAgrees(t *testing.T) {
 	spin := installed(t)
-	c, err := CountBoth(t.Context(), spin, sound(t), Shape{Name: "one run", Slots: 1, Runs: 1, Tokens: 0, Depth: 3, Faulty: true, Caller: true, Join: true, Resets: 1, Quarantine: true})
+	c, err := CountBoth(t.Context(), spin, sound(t), Shape{Name: "two runs on one slot", Slots: 1, Runs: 2, Depth: 4, Caller: true, Edges: 1, Resets: 1, Quarantine: true})
 	require.NoError(t, err)
 	require.True(t, c.Agrees(), "%+v", c)
 	require.Greater(t, c.Ours.States, uint64(1000))

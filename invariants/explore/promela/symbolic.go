@@ -241,7 +241,7 @@ func (x *Rules) update(p *path, s *scope, us []machine.Update) []*path {
 func (x *Rules) along(p *path, s *scope, sends []machine.Invocation) []*path {
 	paths := []*path{p}
 	for _, c := range sends {
-		paths = onwardAll(paths, func(p *path) []*path {
+		paths = onward(paths, func(p *path) []*path {
 			in := *s
 			in.store = p.store
 			to, by := in.peer(c.Peer)
@@ -308,9 +308,7 @@ func (x *Rules) settle(p *path, l *lifecycle, slot int, r *row, o machine.Outcom
 }
 
 // onward goes on along each path that is taken so far.
-func onward(ps []*path, step func(*path) []*path) []*path { return onwardAll(ps, step) }
-
-func onwardAll(ps []*path, step func(*path) []*path) []*path {
+func onward(ps []*path, step func(*path) []*path) []*path {
 	var out []*path
 	for _, p := range ps {
 		if p.ended != taken {

@@ -52,8 +52,8 @@ var _ explore.System = (*RunModel)(nil)
 // NewRunModel makes the model of a shape under some rules, which are those of
 // [RunRules] or a change of them.
 func NewRunModel(rules *machine.Rules, s Shape) (*RunModel, error) {
-	if s.Slots < 1 || s.Slots > mostSlots || s.Depth < 1 || s.Depth > mostDepth || s.Tokens > mostTokens || s.Runs < 1 || s.Edges < 0 || s.Edges > 3 {
-		return nil, fmt.Errorf("%s: want at most %d slots, %d entries in a stream, %d tokens and 3 edges", s, mostSlots, mostDepth, mostTokens)
+	if err := s.validate(); err != nil {
+		return nil, err
 	}
 	w, err := s.world(rules)
 	if err != nil {

@@ -50,7 +50,7 @@ func not(a term) term {
 // all is true if each of the terms is.
 func all(ts ...term) term { return joined(ts, " && ", 0) }
 
-// any is true if one of the terms is.
+// anyOf is true if one of the terms is.
 func anyOf(ts ...term) term { return joined(ts, " || ", 1) }
 
 // joined joins terms by an operator that one term of value decides.

@@ -55,7 +55,7 @@ func Shapes(large bool) []Shape {
 	}
 	if large {
 		out = append(out,
-			Shape{Name: "all together", Slots: 2, Runs: 1, Tokens: 1, Depth: 4, Faulty: true, Join: true, Caller: true, Resets: 1},
+			Shape{Name: "a token in quarantine", Slots: 2, Runs: 1, Tokens: 1, Depth: 4, Quarantine: true},
 			Shape{Name: "two joined runs", Slots: 2, Runs: 2, Depth: 4, Join: true},
 		)
 	}

@@ -165,10 +165,10 @@ func (x *Rules) Drop(lifecycle string, slot int) (a Action, err error) {
 // Step writes the options of one step: under guard, the actions in order, each
 // in the state that the one before it left, then effect, all of it atomic. An
 // option stands for one way through the rows, which exclude each other, and ends
-// with CHECK, which the model defines. So does it broken_hole and
-// broken_bounds, which are false: an answer that no target can take, and a step
-// that would leave the bounds, assert them. Guard and effect are Promela text;
-// empty ones do nothing.
+// with CHECK, which the model defines. The model also defines broken_hole and
+// broken_bounds as something false: an answer that no target can take, and a
+// step that would leave the bounds, assert them. Guard and effect are Promela
+// text; empty ones do nothing.
 func (x *Rules) Step(guard, effect string, actions ...Action) (text string, err error) {
 	defer catch(&err)
 	paths := []*path{{store: newStore()}}
@@ -176,7 +176,7 @@ func (x *Rules) Step(guard, effect string, actions ...Action) (text string, err 
 		paths[0].conds = append(paths[0].conds, term{text: "(" + guard + ")"})
 	}
 	for _, a := range actions {
-		paths = onwardAll(paths, a.paths)
+		paths = onward(paths, a.paths)
 	}
 	var b strings.Builder
 	for _, p := range paths {

@@ -24,8 +24,12 @@ var small = map[string][]*machine.Definition{
 		Name: "box", Pool: "place", Doc: "Counts, and passes values on.",
 		States: []machine.State{{Name: "shut"}, {Name: "wide open"}, {Name: "gone", Terminal: true}},
 		Facts: []machine.Fact{
-			{Name: "a", Type: "int 2"}, {Name: "b", Type: "int 2"}, {Name: "c", Type: "int 2"},
-			{Name: "owner", Type: "id who"}, {Name: "lid", Type: "enum down|up"}, {Name: "sealed", Type: "bool"},
+			{Name: "a", Type: "int 2"},
+			{Name: "b", Type: "int 2"},
+			{Name: "c", Type: "int 2"},
+			{Name: "owner", Type: "id who"},
+			{Name: "lid", Type: "enum down|up"},
+			{Name: "sealed", Type: "bool"},
 		},
 		Views: []machine.View{
 			{Name: "others", Expr: `any(box, state == "wide open" && owner == box.owner)`},
@@ -34,7 +38,9 @@ var small = map[string][]*machine.Definition{
 		},
 		Events: []machine.Event{
 			{Name: "open", Args: []machine.Fact{{Name: "lid", Type: "enum down|up"}}},
-			{Name: "turn"}, {Name: "seal"}, {Name: "smash"},
+			{Name: "turn"},
+			{Name: "seal"},
+			{Name: "smash"},
 		},
 		Rows: []machine.Row{
 			{ID: "open-own", From: "shut", Event: "open", Guard: "view.others || arg.lid == down", Refuse: "no"},

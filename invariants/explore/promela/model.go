@@ -34,6 +34,15 @@ func (s Shape) String() string {
 		s.Name, s.Slots, s.Runs, s.Tokens, s.Join, s.Caller, s.Edges, s.Faulty, s.Resets, s.Quarantine, s.Depth)
 }
 
+func (s Shape) validate() error {
+	if s.Slots < 1 || s.Slots > mostSlots || s.Runs < 1 || s.Tokens < 0 || s.Tokens > mostTokens ||
+		s.Depth < 1 || s.Depth > mostDepth || s.Edges < 0 || s.Edges > 3 {
+		return fmt.Errorf("%s: want 1 to %d slots, a run or more, at most %d tokens, streams of 1 to %d entries, at most 3 edges",
+			s, mostSlots, mostTokens, mostDepth)
+	}
+	return nil
+}
+
 // Shapes are the models that are searched whole and counted on both sides. The
 // large ones take minutes.
 func Shapes(large bool) []Shape {
@@ -46,7 +55,7 @@ func Shapes(large bool) []Shape {
 	}
 	if large {
 		out = append(out,
-			Shape{Name: "all together", Slots: 2, Runs: 1, Tokens: 1, Depth: 4, Faulty: true, Join: true, Caller: true, Resets: 1},
+			Shape{Name: "a token in quarantine", Slots: 2, Runs: 1, Tokens: 1, Depth: 4, Quarantine: true},
 			Shape{Name: "two joined runs", Slots: 2, Runs: 2, Depth: 4, Join: true},
 		)
 	}

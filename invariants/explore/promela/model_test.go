@@ -43,7 +43,7 @@ func TestMistakesAreFound(t *testing.T) {
 // SPIN counts what we count, and finds what we find.
 func TestSpinAgrees(t *testing.T) {
 	spin := installed(t)
-	c, err := CountBoth(t.Context(), spin, sound(t), Shape{Name: "one run", Slots: 1, Runs: 1, Tokens: 0, Depth: 3, Faulty: true, Caller: true, Join: true, Resets: 1, Quarantine: true})
+	c, err := CountBoth(t.Context(), spin, sound(t), Shape{Name: "two runs on one slot", Slots: 1, Runs: 2, Depth: 4, Caller: true, Edges: 1, Resets: 1, Quarantine: true})
 	require.NoError(t, err)
 	require.True(t, c.Agrees(), "%+v", c)
 	require.Greater(t, c.Ours.States, uint64(1000))
@@ -168,8 +168,8 @@ State-vector 124 byte, depth reached 44, errors: 0
 }
 
 func TestAgreement(t *testing.T) {
-	same := Count{Spin: Verdict{States: 3, Edges: 4}, Ours: Ours{States: 3, Edges: 4}}
-	require.True(t, same.Agrees())
+	alike := Count{Spin: Verdict{States: 3, Edges: 4}, Ours: Ours{States: 3, Edges: 4}}
+	require.True(t, alike.Agrees())
 	for _, c := range []Count{
 		{Spin: Verdict{States: 2, Edges: 4}, Ours: Ours{States: 3, Edges: 4}},
 		{Spin: Verdict{States: 3, Edges: 5}, Ours: Ours{States: 3, Edges: 4}},
@@ -179,6 +179,8 @@ func TestAgreement(t *testing.T) {
 		require.False(t, c.Agrees())
 		require.Contains(t, Section([]Count{c}, nil), "differ")
 	}
+	require.True(t, same(100_959_330, 100_959_332), "SPIN prints eight digits")
+	require.False(t, same(100_959_330, 100_959_532))
 	require.True(t, Caught{Spin: Verdict{Broken: "a", Depth: 2}, Ours: Ours{Kinds: []string{"b", "a"}, Depth: 2}}.Agrees())
 	for _, c := range []Caught{
 		{Spin: Verdict{Broken: "a", Depth: 3}, Ours: Ours{Kinds: []string{"a"}, Depth: 2}},

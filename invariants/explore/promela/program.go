@@ -20,8 +20,8 @@ var asserted = []string{"tokens-equal-counts", "record-before-wait", "events-kep
 
 // Program writes the run model of a shape in Promela.
 func Program(rules *machine.Rules, s Shape) (string, error) {
-	if s.Slots < 1 || s.Slots > 2 || s.Runs < 1 || s.Depth < 1 || s.Edges < 0 || s.Edges > 3 {
-		return "", fmt.Errorf("%s: want 1 or 2 slots, 1 run or more, entries in a stream, and at most 3 edges", s)
+	if err := s.validate(); err != nil {
+		return "", err
 	}
 	x, err := New(rules, s.exportBounds(rules))
 	if err != nil {

@@ -44,8 +44,8 @@ type Verdict struct {
 	Depth  int
 	// Wall is the time that the search took, CPU what it used of a processor.
 	Wall, CPU time.Duration
-	// StateBytes is the memory of the stored states and of the table that finds
-	// them, for each of them.
+	// StateBytes is the memory of the stored states, for each of them, without
+	// the table that finds them, whose size is fixed beforehand.
 	StateBytes float64
 }
 
@@ -99,7 +99,6 @@ var (
 	movesLine    = regexp.MustCompile(`(?m)^\s*([0-9.e+]+) states, matched`)
 	usageLine    = regexp.MustCompile(`(?m)^\s*([0-9.]+)\s+actual memory usage for states`)
 	equalLine    = regexp.MustCompile(`(?m)^\s*([0-9.]+)\s+equivalent memory usage for states`)
-	tableLine    = regexp.MustCompile(`(?m)^\s*([0-9.]+)\s+memory used for hash table`)
 	violatedLine = regexp.MustCompile(`assertion violated (.*) \(at depth (\d+)\)`)
 	claimNumber  = regexp.MustCompile(`\((7\d\d\d)==0\)`)
 )
@@ -144,6 +143,6 @@ func parseVerdict(out string) (Verdict, error) {
 	if used == 0 {
 		used = number(equalLine)
 	}
-	v.StateBytes = (used + number(tableLine)) * (1 << 20) / float64(v.States)
+	v.StateBytes = used * (1 << 20) / float64(v.States)
 	return v, nil
 }

@@ -161,31 +161,35 @@ func (x *Rules) reach(p *path, s *scope, t *target) []*path {
 			p.store.set(s.l.variable(s.slot, stateVar), s.l.stateTerm(int(id)))
 		}
 		return onward(x.along(p, s, t.with), func(p *path) []*path {
-			for _, e := range t.emit {
-				waits := s.l.variable(s.slot, waitsVar)
-				free := p.whenIs(waits, number(0))
-				full := p.when(not(equal(p.store.load(waits), number(0))))
-				var out []*path
-				if full != nil {
-					full.ended = beyond
-					out = append(out, full)
-				}
-				if free == nil {
-					return out
-				}
-				id, facts := s.l.event(e.Name)
-				free.store.set(waits, s.l.waitsTerm(int(id)))
-				in := *s
-				in.store = free.store
-				for i, f := range facts {
-					v := in.value(e.Args[i], kind{Type: s.l.argType(id, i)})
-					free.store.set(s.l.variable(s.slot, waiting(e.Name, f.Name)), v)
-				}
-				return append(out, free)
+			if len(t.emit) == 0 {
+				return []*path{p}
 			}
-			return []*path{p}
+			return x.emit(p, s, t.emit[0])
 		})
 	})
+}
+
+// emit lets an event wait for its turn at the instance. There is room for one.
+func (x *Rules) emit(p *path, s *scope, e machine.Invocation) []*path {
+	var out []*path
+	waits := s.l.variable(s.slot, waitsVar)
+	if full := p.when(not(equal(p.store.load(waits), number(0)))); full != nil {
+		full.ended = beyond
+		out = append(out, full)
+	}
+	free := p.whenIs(waits, number(0))
+	if free == nil {
+		return out
+	}
+	id, facts := s.l.event(e.Name)
+	free.store.set(waits, s.l.waitsTerm(int(id)))
+	in := *s
+	in.store = free.store
+	for i, f := range facts {
+		v := in.value(e.Args[i], kind{Type: s.l.argType(id, i)})
+		free.store.set(s.l.variable(s.slot, waiting(e.Name, f.Name)), v)
+	}
+	return append(out, free)
 }
 
 // update makes changes in order. A fact that would leave its range refuses.
@@ -237,7 +241,7 @@ func (x *Rules) update(p *path, s *scope, us []machine.Update) []*path {
 func (x *Rules) along(p *path, s *scope, sends []machine.Invocation) []*path {
 	paths := []*path{p}
 	for _, c := range sends {
-		paths = onwardAll(paths, func(p *path) []*path {
+		paths = onward(paths, func(p *path) []*path {
 			in := *s
 			in.store = p.store
 			to, by := in.peer(c.Peer)
@@ -304,9 +308,7 @@ func (x *Rules) settle(p *path, l *lifecycle, slot int, r *row, o machine.Outcom
 }
 
 // onward goes on along each path that is taken so far.
-func onward(ps []*path, step func(*path) []*path) []*path { return onwardAll(ps, step) }
-
-func onwardAll(ps []*path, step func(*path) []*path) []*path {
+func onward(ps []*path, step func(*path) []*path) []*path {
 	var out []*path
 	for _, p := range ps {
 		if p.ended != taken {

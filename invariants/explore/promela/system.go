@@ -52,8 +52,8 @@ var _ explore.System = (*RunModel)(nil)
 // NewRunModel makes the model of a shape under some rules, which are those of
 // [RunRules] or a change of them.
 func NewRunModel(rules *machine.Rules, s Shape) (*RunModel, error) {
-	if s.Slots < 1 || s.Slots > mostSlots || s.Depth < 1 || s.Depth > mostDepth || s.Tokens > mostTokens || s.Runs < 1 || s.Edges < 0 || s.Edges > 3 {
-		return nil, fmt.Errorf("%s: want at most %d slots, %d entries in a stream, %d tokens and 3 edges", s, mostSlots, mostDepth, mostTokens)
+	if err := s.validate(); err != nil {
+		return nil, err
 	}
 	w, err := s.world(rules)
 	if err != nil {
@@ -77,12 +77,21 @@ func NewRunModel(rules *machine.Rules, s Shape) (*RunModel, error) {
 		m    *machine.Machine
 		name string
 	}{
-		{&p.fenceArming, m.fence, "arming"}, {&p.fenceCore, m.fence, "core"}, {&p.fenceCPU, m.fence, "cpu"},
-		{&p.fenceCoreRefs, m.fence, "core_refs"}, {&p.fenceCPURefs, m.fence, "cpu_refs"},
-		{&p.tokenFence, m.token, "fence"}, {&p.tokenArming, m.token, "arming"}, {&p.tokenBoundary, m.token, "boundary"},
-		{&p.tokenWaiter, m.token, "waiter"}, {&p.tokenHolder, m.token, "holder"},
-		{&p.joinPred, m.join, "pred"}, {&p.joinArming, m.join, "arming"}, {&p.joinHome, m.join, "home"},
-		{&p.joinWait[0], m.join, "core_wait"}, {&p.joinWait[1], m.join, "cpu_wait"},
+		{&p.fenceArming, m.fence, "arming"},
+		{&p.fenceCore, m.fence, "core"},
+		{&p.fenceCPU, m.fence, "cpu"},
+		{&p.fenceCoreRefs, m.fence, "core_refs"},
+		{&p.fenceCPURefs, m.fence, "cpu_refs"},
+		{&p.tokenFence, m.token, "fence"},
+		{&p.tokenArming, m.token, "arming"},
+		{&p.tokenBoundary, m.token, "boundary"},
+		{&p.tokenWaiter, m.token, "waiter"},
+		{&p.tokenHolder, m.token, "holder"},
+		{&p.joinPred, m.join, "pred"},
+		{&p.joinArming, m.join, "arming"},
+		{&p.joinHome, m.join, "home"},
+		{&p.joinWait[0], m.join, "core_wait"},
+		{&p.joinWait[1], m.join, "cpu_wait"},
 		{&p.orderHeld, m.order, "held"},
 	} {
 		*f.to = f.m.MustFact(f.name)

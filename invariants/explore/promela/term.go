@@ -37,8 +37,6 @@ func written(text string) term {
 	return term{text: "(" + text + ")"}
 }
 
-func (t term) is(v int64) bool { return t.known && t.value == v }
-
 func not(a term) term {
 	if a.known {
 		return truth(a.value == 0)
@@ -52,7 +50,7 @@ func not(a term) term {
 // all is true if each of the terms is.
 func all(ts ...term) term { return joined(ts, " && ", 0) }
 
-// any is true if one of the terms is.
+// anyOf is true if one of the terms is.
 func anyOf(ts ...term) term { return joined(ts, " || ", 1) }
 
 // joined joins terms by an operator that one term of value decides.

@@ -28,5 +28,6 @@ var Models = []Model{
 	{Name: "threads-fault", About: "two operations at a time, and anything goes wrong once", Bounds: "runs=1 threads=2 polls=1 recoveries=1 spare=1 faults=1", Long: true},
 	{Name: "tokens-fault", About: "wait references, and anything goes wrong once", Bounds: "runs=2 slots=2 depth=2 tokens=1 spare=3 recoveries=1 faults=1", Long: true},
 	{Name: "two-faults", About: "anything goes wrong twice", Bounds: "runs=1 spare=2 recoveries=2 expiries=1 faults=2", Long: true},
+	{Name: "wide", About: "two slots, two operations at a time, and anything goes wrong once", Bounds: "runs=2 slots=2 depth=2 threads=2 faults=1 spare=1", Long: true},
 	{Name: "three-runs", About: "a slot is used again beside one that is in use", Bounds: "runs=3 slots=2 depth=2 submit caller spare=1", Long: true},
 }

@@ -1,6 +1,6 @@
 // Package lanetest tests a host: code that drives a [states.Lane]. [Check] runs
 // it on a simulated device with luck that rapid draws: how many slots there are,
-// in which order the device goes on, which waits expire, which calls fail. Then
+// in which order the device goes on, which calls fail, which waits expire. Then
 // it holds what happened against the invariants of package invariants, as the
 // explorers do with the rules themselves.
 //
@@ -38,13 +38,13 @@ type Bounds struct {
 	// Borrowed lets the device's context be a caller's.
 	Borrowed bool
 	// Faults is how many faults strike at most, Kinds which ones, Calls what they
-	// strike; zero is every kind, and every call.
+	// strike; zero is every kind, and every call. That a wait expires is one of
+	// them, [sim.Hang].
 	Faults int
 	Kinds  sim.FaultSet
 	Calls  sim.OpSet
-	// Luck is how many choices of the device are drawn at most: in which order it
-	// goes on, which waits expire. After those, what is due next happens next. 0
-	// means 40.
+	// Luck is how many choices of the device are drawn at most, in which order it
+	// goes on. After those, what is due next happens next. 0 means 40.
 	Luck int
 	// Timeout bounds each device wait, in virtual time; 0 means a second.
 	Timeout time.Duration
@@ -172,19 +172,29 @@ func (b *Bounds) faults() *rapid.Generator[string] {
 	})
 }
 
-// luck picks what was drawn wherever there is a choice, and then what is due
-// next: 0 is what is due next as well, and any other number some other choice.
+// luck picks what was drawn wherever there is a choice of what goes on, and then
+// what is due next: 0 is what is due next as well, any other number one of the
+// rest. A wait that expires is a fault: see [sim.Hang].
 type luck struct{ drawn []int }
 
 // Pick implements [sim.Policy].
 func (l *luck) Pick(d *sim.Device, choices []sim.Choice) int {
 	due := sim.Timed{}.Pick(d, choices)
-	if len(l.drawn) == 0 || len(choices) == 1 {
+	var others []int
+	for i, c := range choices {
+		if i != due && c.Kind != sim.ChooseExpire {
+			others = append(others, i)
+		}
+	}
+	if len(l.drawn) == 0 || len(others) == 0 {
 		return due
 	}
 	n := l.drawn[0]
 	l.drawn = l.drawn[1:]
-	return (due + n) % len(choices)
+	if n %= len(others) + 1; n > 0 {
+		return others[n-1]
+	}
+	return due
 }
 
 // verdict is what is wrong with what a host did.

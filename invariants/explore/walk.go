@@ -187,12 +187,12 @@ func (w *walking) keep(x walked) {
 	}
 }
 
-func (a *walked) add(b *walked) {
-	a.to = b.to
-	a.moves += b.moves
-	a.unchanged += b.unchanged
-	a.longest = max(a.longest, b.longest)
-	a.rows.take(b.rows)
+func (x *walked) add(b *walked) {
+	x.to = b.to
+	x.moves += b.moves
+	x.unchanged += b.unchanged
+	x.longest = max(x.longest, b.longest)
+	x.rows.take(b.rows)
 }
 
 func (w *walking) result() (*WalkResult, error) {

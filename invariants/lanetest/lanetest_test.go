@@ -254,18 +254,35 @@ func TestStaleHandles(t *testing.T) {
 	require.False(t, failed, printed)
 }
 
-// Rules that are broken are found by hosts that are not.
+// Rules that are broken are found by hosts that are not, at the last step too.
 func TestBrokenRules(t *testing.T) {
-	p, err := patch.Parse(`run/finalized: then.with drop "launch.reset()"`)
-	require.NoError(t, err)
-	defs, err := patch.Apply(states.Definitions(), p)
-	require.NoError(t, err)
-	rules, err := machine.Compile(defs...)
-	require.NoError(t, err)
-	printed, failed := tried(t, lanetest.Bounds{Rules: rules}, opened(careful))
-	require.True(t, failed)
-	require.Contains(t, printed, "an invariant is broken: record ")
-	require.Contains(t, printed, "finalized-leaves-nothing: ")
+	for _, c := range []struct {
+		patch, want string
+		bounds      lanetest.Bounds
+		host        func(lane *states.Lane)
+	}{
+		{`run/finalized: then.with drop "launch.reset()"`, "finalized-leaves-nothing: ", lanetest.Bounds{}, careful},
+		{
+			`run/unprepared: then.with drop "lane.leave()"`, "runs-are-counted: ",
+			lanetest.Bounds{Faults: 1, Kinds: sim.Faults(sim.Refuse), Calls: sim.Ops(sim.OpAlloc)},
+			func(lane *states.Lane) {
+				if run, err := lane.Prepare(ctx, work); err == nil {
+					_ = run.Finalize(ctx)
+				}
+			},
+		},
+	} {
+		change, err := patch.Parse(c.patch)
+		require.NoError(t, err)
+		defs, err := patch.Apply(states.Definitions(), change)
+		require.NoError(t, err)
+		c.bounds.Rules, err = machine.Compile(defs...)
+		require.NoError(t, err)
+		printed, failed := tried(t, c.bounds, opened(c.host))
+		require.True(t, failed)
+		require.Contains(t, printed, "an invariant is broken: record ")
+		require.Contains(t, printed, c.want)
+	}
 }
 
 func TestBounds(t *testing.T) {

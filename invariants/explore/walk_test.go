@@ -150,7 +150,7 @@ func TestShrink(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			rules := broken(t, c.change)
-			r := walk(t, explore.WalkOptions{Walks: 50, Seed: 1, KeepGoing: true, Rules: rules})
+			r := walk(t, explore.WalkOptions{Walks: 150, Seed: 1, KeepGoing: true, Rules: rules})
 			var found *explore.WalkFinding
 			for i := range r.Findings {
 				if r.Findings[i].Finding.Kind == c.kind {

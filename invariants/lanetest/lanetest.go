@@ -95,7 +95,10 @@ func Check(t *rapid.T, b Bounds, host func(c states.Config)) {
 	}
 	c.Recorder = w.World(c.Name, c.Pools(), 0)
 
-	before := goleak.IgnoreCurrent()
+	var before goleak.Option
+	if b.Goroutines {
+		before = goleak.IgnoreCurrent()
+	}
 	host(c)
 	if err := w.Close(); err != nil {
 		t.Fatalf("lanetest: the log: %v", err)

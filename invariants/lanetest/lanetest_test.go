@@ -35,9 +35,12 @@ func careful(lane *states.Lane) {
 			break
 		}
 	}
-	if lane.Close(ctx) != nil && lane.Close(ctx) != nil {
-		lane.Detach()
+	for range 2 {
+		if lane.Close(ctx) == nil {
+			return
+		}
 	}
+	lane.Detach()
 }
 
 func once(lane *states.Lane) error {

@@ -307,6 +307,7 @@ func TestDrawn(t *testing.T) {
 	b := hard
 	b.Kinds, b.Calls, b.Timeout = sim.Faults(sim.Refuse), sim.Ops(sim.OpAlloc), time.Minute
 	var slots, depth, borrowed, owned, most int
+	seen := map[backend.Status]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		lanetest.Check(t, b, func(c states.Config) {
 			slots, depth = max(slots, c.Slots), max(depth, c.Depth)
@@ -317,6 +318,11 @@ func TestDrawn(t *testing.T) {
 			} else {
 				owned++
 			}
+			// By time, the kernel would not be over yet.
+			stream, _ := c.Backend.CreateStream(ctx)
+			require.True(t, c.Backend.Submit(ctx, stream, backend.Launch{Kernel: 1, Class: backend.AICore, Blocks: 1}).Ok())
+			status, _ := c.Backend.QueryStream(ctx, stream)
+			seen[status]++
 			refused := 0
 			for range 10 {
 				switch _, r := c.Backend.Alloc(ctx, backend.DeviceMemory, 8); r.Outcome {
@@ -332,4 +338,5 @@ func TestDrawn(t *testing.T) {
 	require.Equal(t, []int{3, 2, 3}, []int{slots, depth, most})
 	require.Positive(t, borrowed)
 	require.Positive(t, owned)
+	require.Len(t, seen, 2)
 }

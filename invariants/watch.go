@@ -124,3 +124,11 @@ func (w *Watch) Standings() []Standing {
 	defer w.mu.Unlock()
 	return w.observer.Standings()
 }
+
+// View calls f with the world as its records have it, which is that of the watch:
+// f may look at it until it returns, and must not change it.
+func (w *Watch) View(f func(*machine.World)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f(w.own)
+}

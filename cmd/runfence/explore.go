@@ -299,18 +299,11 @@ func (a *app) printSearch(x *explored, elapsed time.Duration, rowsToo bool) {
 		rows = append(rows, []string{"disk", size(x.DiskBytes) + " written, for the frontier"})
 	}
 	if x.Rows > 0 {
-		text := fmt.Sprintf("%d of %d taken", x.Rows-len(x.NeverTaken), x.Rows)
-		if len(x.NeverTaken) > 0 && !rowsToo {
-			text += "; --rows lists the others"
-		}
-		rows = append(rows, []string{"rows", text})
+		rows = append(rows, []string{"rows", takenText(x.Rows, x.NeverTaken, rowsToo)})
 	}
 	a.out.table("", rows)
-	if rowsToo && len(x.NeverTaken) > 0 {
-		a.out.println("\n" + s.bold("Rows never taken"))
-		for _, l := range wrap(printable(strings.Join(x.NeverTaken, " ")), a.columns()-2) {
-			a.out.println("  " + l)
-		}
+	if rowsToo {
+		a.printNeverTaken(s, x.NeverTaken)
 	}
 	for i := range x.Findings {
 		a.printExample(s, &x.Findings[i])
@@ -338,6 +331,25 @@ var stopWords = map[explore.Stop]string{
 	explore.AtMemory:    "--memory is used up",
 	explore.AtTable:     "there is no place for more states",
 	explore.Interrupted: "it was interrupted",
+}
+
+// takenText says how many rows were taken, and how to see the others.
+func takenText(rows int, never []string, listed bool) string {
+	text := fmt.Sprintf("%d of %d taken", rows-len(never), rows)
+	if len(never) > 0 && !listed {
+		text += "; --rows lists the others"
+	}
+	return text
+}
+
+func (a *app) printNeverTaken(s style, never []string) {
+	if len(never) == 0 {
+		return
+	}
+	a.out.println("\n" + s.bold("Rows never taken"))
+	for _, l := range wrap(printable(strings.Join(never, " ")), a.columns()-2) {
+		a.out.println("  " + l)
+	}
 }
 
 // printExample prints a finding and the way to it.

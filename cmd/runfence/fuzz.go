@@ -25,6 +25,7 @@ type walked struct {
 	bounds, out    string
 	duration       time.Duration
 	moves, workers uint
+	rows           bool
 	// patches made the rules of the program's own.
 	patches []string
 }
@@ -98,6 +99,7 @@ of a finding then begins with.`,
 	f.UintVar(&o.workers, "workers", 0, "how many walks to take at a time (0: one for each processor)")
 	f.BoolVar(&o.KeepGoing, "keep-going", false, "go on behind findings, and count them by kind")
 	f.StringVar(&o.out, "out", "", "`directory` to keep findings in: KIND.txt is a scenario, KIND.log its log")
+	f.BoolVar(&o.rows, "rows", false, "list the rows that no walk took")
 	must(cmd.MarkFlagDirname("out"))
 	for _, name := range []string{"seed", "walks", "for", "moves", "bounds", "workers"} {
 		must(cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions))
@@ -180,7 +182,7 @@ func (a *app) fuzz(o walked) error {
 			return err
 		}
 	} else {
-		a.printWalks(x, r.Elapsed)
+		a.printWalks(x, r.Elapsed, o.rows)
 	}
 	switch {
 	case len(x.Findings) > 0:
@@ -236,7 +238,7 @@ func (x *foundWalk) keep(dir string) error {
 }
 
 // printWalks prints what was seen and what to think of it.
-func (a *app) printWalks(x *fuzzed, elapsed time.Duration) {
+func (a *app) printWalks(x *fuzzed, elapsed time.Duration, rowsToo bool) {
 	s := a.styled()
 	comma := func(n uint64) string { return humanize.Comma(int64(n)) }
 	rows := [][]string{
@@ -244,12 +246,15 @@ func (a *app) printWalks(x *fuzzed, elapsed time.Duration) {
 		{"walks", fmt.Sprintf("%s, of %s moves; the longest of %s", comma(x.Walks), comma(x.Moves), comma(x.Longest))},
 		{"unchanged", comma(x.Unchanged) + " moves were refused, and changed nothing"},
 		{"time", fmt.Sprintf("%s, %s moves a second", elapsed.Round(10*time.Millisecond), comma(uint64(x.MovesPerSecond)))},
-		{"rows", fmt.Sprintf("%d of %d taken", x.Rows-len(x.NeverTaken), x.Rows)},
+		{"rows", takenText(x.Rows, x.NeverTaken, rowsToo)},
 	}
 	if x.Bounds != "" {
 		rows = append(rows, []string{"bounds", printable(x.Bounds)})
 	}
 	a.out.table("", rows)
+	if rowsToo {
+		a.printNeverTaken(s, x.NeverTaken)
+	}
 	for i := range x.Findings {
 		a.printWalk(s, &x.Findings[i])
 	}

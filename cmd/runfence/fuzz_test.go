@@ -27,11 +27,14 @@ func TestFuzz(t *testing.T) {
 walks      40, of [\d,]+ moves; the longest of [\d,]+
 unchanged  [\d,]+ moves were refused, and changed nothing
 time       .* moves a second
-rows       \d+ of \d+ taken
+rows       \d+ of \d+ taken; --rows lists the others
 bounds     `+sound+`
 
 holds in every state that was walked through
 $`, r.out)
+
+	r = s.run("fuzz", "--walks", "2", "--bounds", sound, "--rows")
+	require.Regexp(t, `(?s)rows       \d+ of \d+ taken\n.*\nRows never taken\n  environment/`, r.out)
 
 	// What is seen follows from the seed, and from no number of workers.
 	see := func(args ...string) fuzzed {

@@ -35,7 +35,7 @@ func copied(t *testing.T) (string, map[string][]byte) {
 	files, err := generate(os.DirFS(tree(t)))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	needed := append(slices.Collect(maps.Keys(files)), "states/example_test.go", proseDir+"/README.md", ofCatalogue)
+	needed := append(slices.Collect(maps.Keys(files)), "states/example_test.go", "invariants/lanetest/example_test.go", proseDir+"/README.md", ofCatalogue)
 	code, err := filepath.Glob(filepath.Join(tree(t), statesDir, "*.go"))
 	require.NoError(t, err)
 	for _, path := range code {

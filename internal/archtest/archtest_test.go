@@ -27,6 +27,8 @@ var rules = []Rule{
 
 	{Dirs: "states/...", Imports: statesAndBelow, TestImports: device},
 	{Dirs: "invariants/...", Imports: concat(invariantsAndBelow, simulator), TestImports: device},
+	// Hosts import it, so it drags in no scripts and no explorers.
+	{Dirs: "invariants/lanetest", Imports: concat(invariantsAndBelow, simulator)},
 	{Dirs: "scenario/...", Imports: concat(scenarioAndBelow, simulator), TestImports: device},
 	{Dirs: "invariants/explore/...", Imports: concat(exploreAndBelow, simulator), TestImports: device},
 
@@ -119,6 +121,10 @@ func TestRulesOfTheDesign(t *testing.T) {
 		{"invariants/a.go", "states", true},
 		{"invariants/a.go", "backend/sim", true},
 		{"invariants/a.go", "scenario", false},
+		{"invariants/lanetest/a.go", "invariants", true},
+		{"invariants/lanetest/a.go", "backend/sim", true},
+		{"invariants/lanetest/a.go", "invariants/explore", false},
+		{"invariants/lanetest/a_test.go", "scenario", false},
 		{"invariants/a.go", "invariants/explore", false},
 		{"scenario/a.go", "invariants", true},
 		{"scenario/a.go", "backend/sim", true},

@@ -177,7 +177,7 @@ func (w *way) branch(c model.Config, same int) *way {
 	}
 	if c != w.config {
 		var err error
-		if b.sys, err = model.New(c); err != nil {
+		if b.sys, err = w.sys.Bounded(c); err != nil {
 			return nil
 		}
 	}

@@ -85,7 +85,8 @@ const defaultMoves = 10_000
 // walk that has a finding: that of the lowest number.
 //
 // The end of ctx ends it after the walks that are under way, without an error.
-// The error is one of [model.New].
+// The error is one of [model.New], for the rules and bounds that are given or for
+// bounds that a walk drew.
 func Walk(ctx context.Context, o WalkOptions) (*WalkResult, error) {
 	o.Workers = cmp.Or(max(o.Workers, 0), runtime.GOMAXPROCS(0))
 	o.Moves = cmp.Or(o.Moves, defaultMoves)
@@ -99,8 +100,7 @@ func Walk(ctx context.Context, o WalkOptions) (*WalkResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Rules = l.Rules()
-	w := &walking{o: o, names: l.names, first: l.first, started: time.Now()}
+	w := &walking{o: o, base: l.System, names: l.names, first: l.first, started: time.Now()}
 	w.last.Store(^uint64(0))
 	if o.Walks > 0 {
 		w.last.Store(o.Walks - 1)
@@ -111,12 +111,14 @@ func Walk(ctx context.Context, o WalkOptions) (*WalkResult, error) {
 		wg.Go(func() { w.work(ctx) })
 	}
 	wg.Wait()
-	return w.result(), nil
+	return w.result()
 }
 
 // walking is walks under way.
 type walking struct {
-	o     WalkOptions
+	o WalkOptions
+	// base has the rules.
+	base  *model.System
 	names []string // of rows
 	first []int    // row of each machine
 
@@ -137,9 +139,13 @@ type walked struct {
 	moves, unchanged, longest uint64
 	rows                      *Rows
 	finding                   *Finding
+	err                       error
 	config                    model.Config
 	acts                      []model.Act
 }
+
+// plain reports whether there is nothing to be told of it.
+func (x *walked) plain() bool { return x.finding == nil && x.err == nil }
 
 // work walks until there is no walk left that counts.
 func (w *walking) work(ctx context.Context) {
@@ -152,9 +158,9 @@ func (w *walking) work(ctx context.Context) {
 		x := w.walk(n, fired)
 		w.walks.Add(1)
 		w.moves.Add(x.moves)
-		if x.finding != nil {
+		if !x.plain() {
 			w.found.Add(1)
-			if !w.o.KeepGoing {
+			if !w.o.KeepGoing || x.err != nil {
 				for last := w.last.Load(); n < last && !w.last.CompareAndSwap(last, n); last = w.last.Load() {
 				}
 			}
@@ -173,7 +179,7 @@ func (w *walking) keep(x walked) {
 		if j == 0 || j >= len(w.ended) {
 			continue
 		}
-		if a, b := &w.ended[j-1], &w.ended[j]; a.to+1 == b.from && a.finding == nil && b.finding == nil {
+		if a, b := &w.ended[j-1], &w.ended[j]; a.to+1 == b.from && a.plain() && b.plain() {
 			a.add(b)
 			w.ended = slices.Delete(w.ended, j, j+1)
 			j--
@@ -181,15 +187,15 @@ func (w *walking) keep(x walked) {
 	}
 }
 
-func (a *walked) add(b *walked) {
-	a.to = b.to
-	a.moves += b.moves
-	a.unchanged += b.unchanged
-	a.longest = max(a.longest, b.longest)
-	a.rows.take(b.rows)
+func (x *walked) add(b *walked) {
+	x.to = b.to
+	x.moves += b.moves
+	x.unchanged += b.unchanged
+	x.longest = max(x.longest, b.longest)
+	x.rows.take(b.rows)
 }
 
-func (w *walking) result() *WalkResult {
+func (w *walking) result() (*WalkResult, error) {
 	r := &WalkResult{Rows: len(w.names), Elapsed: time.Since(w.started)}
 	sum := walked{rows: newRows(len(w.names))}
 	kinds := map[string]int{}
@@ -197,6 +203,9 @@ func (w *walking) result() *WalkResult {
 		x := &w.ended[i]
 		if x.from > w.last.Load() {
 			break
+		}
+		if x.err != nil {
+			return nil, fmt.Errorf("walk %d, %s: %w", x.from, x.config.String(), x.err)
 		}
 		r.Walks += x.to - x.from + 1
 		sum.add(x)
@@ -217,24 +226,20 @@ func (w *walking) result() *WalkResult {
 			r.NeverTaken = append(r.NeverTaken, name)
 		}
 	}
-	return r
+	return r, nil
 }
 
 // walk takes one walk, from its number alone.
 func (w *walking) walk(n uint64, fired *Rows) walked {
 	r := rand.New(rand.NewPCG(w.o.Seed, n))
 	x := walked{from: n, to: n, rows: newRows(len(w.names))}
-	drawn := drawConfig(r)
-	if x.config = drawn; w.o.Bounds != nil {
+	if x.config = drawConfig(r); w.o.Bounds != nil {
 		x.config = *w.o.Bounds
 	}
-	x.config.Rules = w.o.Rules
+	x.config.Rules = w.base.Rules()
 	how := drawSwarm(r)
-	sys, err := model.New(x.config)
-	if err != nil {
-		// Bounds that are drawn are possible, and the rules open a lane: that of
-		// other bounds was opened. What these rules do to this one is a finding.
-		x.finding = &Finding{Kind: KindPanic, Detail: err.Error()}
+	var sys *model.System
+	if sys, x.err = w.base.Bounded(x.config); x.err != nil {
 		return x
 	}
 	s := &walker{sys: sys, now: sys.New(), how: &how, rand: r}

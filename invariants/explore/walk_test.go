@@ -103,6 +103,16 @@ func TestWalkBounds(t *testing.T) {
 	require.ErrorIs(t, err, model.ErrConfig)
 	_, err = explore.Walk(t.Context(), explore.WalkOptions{Walks: 1, Rules: states.OrchestratorRules()})
 	require.ErrorContains(t, err, "the rules have no machine")
+
+	// That borrowing fails is seen by the first walk that borrows.
+	o := explore.WalkOptions{Walks: 100, Seed: 1, KeepGoing: true, Rules: broken(t, `environment/borrow: then[0].when set "res.value != 0"`)}
+	_, err = explore.Walk(t.Context(), o)
+	require.ErrorContains(t, err, "the rules do not open the lane")
+	first := err.Error()
+	require.Contains(t, first, " borrowed ")
+	o.Workers = 3
+	_, err = explore.Walk(t.Context(), o)
+	require.EqualError(t, err, first)
 }
 
 // broken are the rules with one change.
@@ -140,7 +150,7 @@ func TestShrink(t *testing.T) {
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			rules := broken(t, c.change)
-			r := walk(t, explore.WalkOptions{Walks: 50, Seed: 1, KeepGoing: true, Rules: rules})
+			r := walk(t, explore.WalkOptions{Walks: 150, Seed: 1, KeepGoing: true, Rules: rules})
 			var found *explore.WalkFinding
 			for i := range r.Findings {
 				if r.Findings[i].Finding.Kind == c.kind {

@@ -1,6 +1,6 @@
 // Package lanetest tests a host: code that drives a [states.Lane]. [Check] runs
 // it on a simulated device with luck that rapid draws: how many slots there are,
-// in which order the device goes on, which waits expire, which calls fail. Then
+// in which order the device goes on, which calls fail, which waits expire. Then
 // it holds what happened against the invariants of package invariants, as the
 // explorers do with the rules themselves.
 //
@@ -10,8 +10,6 @@
 package lanetest
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +22,6 @@ import (
 	"github.com/runfence/runfence/backend/sim"
 	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/machine"
-	"github.com/runfence/runfence/machine/replay"
-	"github.com/runfence/runfence/machine/translog"
 	"github.com/runfence/runfence/states"
 )
 
@@ -35,16 +31,18 @@ type Bounds struct {
 	// Slots is how many pipeline slots the lane has at most, Depth its depth at
 	// most; 0 means 1.
 	Slots, Depth int
+	// Tokens is how many wait references may be live; 0 means 4.
+	Tokens int
 	// Borrowed lets the device's context be a caller's.
 	Borrowed bool
 	// Faults is how many faults strike at most, Kinds which ones, Calls what they
-	// strike; zero is every kind, and every call.
+	// strike; zero is every kind, and every call. That a wait expires is one of
+	// them, [sim.Hang].
 	Faults int
 	Kinds  sim.FaultSet
 	Calls  sim.OpSet
-	// Luck is how many choices of the device are drawn at most: in which order it
-	// goes on, which waits expire. After those, what is due next happens next. 0
-	// means 40.
+	// Luck is how many choices of the device are drawn at most, in which order it
+	// goes on. After those, what is due next happens next. 0 means 40.
 	Luck int
 	// Timeout bounds each device wait, in virtual time; 0 means a second.
 	Timeout time.Duration
@@ -70,8 +68,8 @@ var everyKind = []sim.FaultKind{
 
 // Check runs the host once. It gets the configuration of one lane, to be passed
 // to [states.NewLane] or [states.NewChipWorker]: with the device, the recorder
-// and the clock, which is the device's. It may change Name, Tokens, Process,
-// Sites and Bound. It may use several goroutines, which must have ended when it
+// and the clock, which is the device's. It may change Process, Sites and
+// Bound. It may use several goroutines, which must have ended when it
 // returns; the device takes one call at a time.
 //
 // The test fails if an invariant is broken, the device was misused, an operation
@@ -88,20 +86,19 @@ func Check(t *rapid.T, b Bounds, host func(c states.Config)) {
 	if err != nil {
 		t.Fatalf("lanetest: %v", err)
 	}
-	var log bytes.Buffer
-	w, err := translog.NewWriter(&log, rules, translog.Options{})
+	v := &verdict{rules: rules, strict: b.Strict}
+	watch, err := invariants.NewWatch(rules, machine.Config{Name: c.Name, Pools: c.Pools(), Recorder: v})
 	if err != nil {
 		t.Fatalf("lanetest: %v", err)
 	}
-	c.Recorder = w.World(c.Name, c.Pools(), 0)
+	c.Recorder = watch
 
-	before := goleak.IgnoreCurrent()
-	host(c)
-	if err := w.Close(); err != nil {
-		t.Fatalf("lanetest: the log: %v", err)
+	var before goleak.Option
+	if b.Goroutines {
+		before = goleak.IgnoreCurrent()
 	}
-	v := &verdict{rules: rules, strict: b.Strict}
-	v.world(&log)
+	host(c)
+	v.world(watch)
 	v.device(device)
 	if b.Goroutines {
 		if err := goleak.Find(before); err != nil {
@@ -115,7 +112,7 @@ func Check(t *rapid.T, b Bounds, host func(c states.Config)) {
 
 // draw makes the device, and the configuration of the lane on it.
 func (b *Bounds) draw(t *rapid.T, rules *machine.Rules) (*device, states.Config, error) {
-	c := states.Config{Name: "lane", Rules: rules, Incarnation: 1, Timeout: b.Timeout}
+	c := states.Config{Name: "lane", Rules: rules, Incarnation: 1, Tokens: b.Tokens, Timeout: b.Timeout}
 	if c.Timeout == 0 {
 		c.Timeout = time.Second
 	}
@@ -172,28 +169,38 @@ func (b *Bounds) faults() *rapid.Generator[string] {
 	})
 }
 
-// luck picks what was drawn wherever there is a choice, and then what is due
-// next: 0 is what is due next as well, and any other number some other choice.
+// luck picks what was drawn wherever there is a choice of what goes on, and then
+// what is due next: 0 is what is due next as well, any other number one of the
+// rest. A wait that expires is a fault: see [sim.Hang].
 type luck struct{ drawn []int }
 
 // Pick implements [sim.Policy].
 func (l *luck) Pick(d *sim.Device, choices []sim.Choice) int {
 	due := sim.Timed{}.Pick(d, choices)
-	if len(l.drawn) == 0 || len(choices) == 1 {
+	var others []int
+	for i, c := range choices {
+		if i != due && c.Kind != sim.ChooseExpire {
+			others = append(others, i)
+		}
+	}
+	if len(l.drawn) == 0 || len(others) == 0 {
 		return due
 	}
 	n := l.drawn[0]
 	l.drawn = l.drawn[1:]
-	return (due + n) % len(choices)
+	if n %= len(others) + 1; n > 0 {
+		return others[n-1]
+	}
+	return due
 }
 
-// verdict is what is wrong with what a host did.
+// verdict is what is wrong with what a host did. It records what the lane told
+// the host.
 type verdict struct {
 	rules  *machine.Rules
 	strict bool
 	wrong  []string
-	// told is what the lane told the host.
-	told []string
+	told   []string
 }
 
 func (v *verdict) fail(format string, args ...any) {
@@ -209,39 +216,22 @@ func (v *verdict) String() string {
 	return s + "\nthe host was told:\n  " + strings.Join(v.told, "\n  ")
 }
 
-// world replays the log, and looks at each step and at the end.
-func (v *verdict) world(log *bytes.Buffer) {
-	var o invariants.Observer
-	broken := func(found []*invariants.Finding) {
-		for _, f := range found {
-			v.fail("an invariant is broken: %v", f)
-		}
-	}
-	r, err := replay.Run(log, v.rules, replay.Options{Observer: func(w *machine.World, rec *machine.Record) error {
-		broken(o.Record(w, rec))
-		v.listen(rec)
-		if len(v.wrong) > 0 {
-			return errEnough
-		}
-		return nil
-	}})
-	switch {
-	case errors.Is(err, errEnough):
-		return
-	case err != nil:
-		v.fail("the log does not replay: %v", err)
+// world looks at what was seen of each step, and at the end.
+func (v *verdict) world(w *invariants.Watch) {
+	found, err := w.Findings()
+	if err != nil {
+		v.fail("what happened cannot be followed: %v", err)
 		return
 	}
-	broken(o.Flush())
-	if len(r.Worlds) > 0 {
-		v.end(r.Worlds[0].State)
+	if len(found) > 0 {
+		v.fail("an invariant is broken: %v", found[0])
+		return
 	}
+	w.View(v.end)
 }
 
-var errEnough = errors.New("enough")
-
-// listen notes what a record tells the host.
-func (v *verdict) listen(rec *machine.Record) {
+// Record implements [machine.Recorder].
+func (v *verdict) Record(rec *machine.Record) {
 	if rec.Reason == machine.NoReasonID || rec.Ref != rec.Root && rec.Kind != machine.Holed {
 		return
 	}

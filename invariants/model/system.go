@@ -64,14 +64,14 @@ const timeout = time.Second
 // The error wraps [ErrConfig], or says what the rules lack or why they do not
 // open a lane.
 func New(c Config) (*System, error) {
-	c, err := c.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	if c.Rules == nil {
 		c.Rules = states.Rules()
 	}
-	s := &System{config: c, rules: c.Rules, calls: len(c.Rules.Calls())}
+	s := &System{rules: c.Rules, calls: len(c.Rules.Calls())}
+	var err error
+	if s.config, err = c.withDefaults(); err != nil {
+		return nil, err
+	}
 	if err := s.find(); err != nil {
 		return nil, err
 	}
@@ -80,6 +80,18 @@ func New(c Config) (*System, error) {
 	}
 	s.start, err = s.Begin(nil)
 	return s, err
+}
+
+// Bounded is New for other bounds and the same rules, and costs less.
+func (s *System) Bounded(c Config) (*System, error) {
+	c.Rules = s.rules
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	o := &System{config: c, rules: s.rules, calls: s.calls, at: s.at, weights: s.weights}
+	o.start, err = o.Begin(nil)
+	return o, err
 }
 
 // Pools are the capacities of the world's pools.

@@ -24,6 +24,7 @@ func closing() *machine.Definition {
 			{Name: "held", Expr: `any(fence, state == "armed" || core_refs != 0 || cpu_refs != 0)`},
 			{Name: "registering", Expr: `registry.state != "open" && registry.state != "finalized"`, Doc: "A callable is being put on the device, or taken off it."},
 			{Name: "opening", Expr: `opening.state != "ready" && opening.state != "open"`},
+			{Name: "recovering", Expr: `recovery.state != "ready" && recovery.state != "unusable"`},
 			{Name: "process", Expr: "environment.process"},
 			{Name: "absent", Expr: `environment.state == "absent"`},
 			{Name: "over", Expr: `environment.state == "torn down" || environment.state == "detached"`},
@@ -46,6 +47,7 @@ func closing() *machine.Definition {
 			{ID: "start-absent", From: "ready", Event: "start", Guard: "view.absent", Refuse: ErrNotInitialised},
 			{ID: "start-over", From: "ready", Event: "start", Guard: "view.over", Refuse: ErrFinalized, Source: "F65, F66"},
 			{ID: "start-foreign", From: "ready", Event: "start", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F56"},
+			{ID: "start-recovering", From: "ready", Event: "start", Guard: "view.recovering", Defer: true, Source: "F14", Doc: "A recovery that is under way is let finish: it may reset what a close would free."},
 			{ID: "start-live", From: "ready", Event: "start", Guard: "view.live_runs && !view.poisoned", Refuse: ErrRunLive},
 			{ID: "start-poisoned", From: "ready", Event: "start", Guard: "view.poisoned", Refuse: ErrUnproven, Source: "F132", Doc: "Nothing is freed on an unproven path: detach, or quarantine."},
 			{ID: "start-quarantined", From: "ready", Event: "start", Guard: "view.quarantined", Refuse: ErrUnproven, Source: "F36, F132", Doc: "Kept for the life of the process: only detach is left."},
@@ -75,6 +77,12 @@ func closing() *machine.Definition {
 				Then: []machine.Target{{To: "releasing", Emit: []string{"self.let_go()"}}},
 			},
 			{ID: "let-go-amid", From: "releasing", Event: "let_go", Guard: "view.registering", Defer: true, Source: "F88", Doc: "A registration that is under way is let finish: what it put on the device is freed with the slots."},
+			{ID: "let-go-recovering", From: "releasing", Event: "let_go", Guard: "view.recovering", Defer: true, Source: "F14", Doc: "So is one that began before the claim."},
+			{
+				ID: "let-go-quarantined", From: "releasing", Event: "let_go", Guard: "view.quarantined", Source: "F36, F132",
+				Doc:  "Quarantined since the close began: nothing is let go, and the claim stays.",
+				Then: []machine.Target{{To: "ready", Error: ErrTeardown}},
+			},
 			{
 				ID: "let-go", From: "releasing", Event: "let_go", Guard: "!view.held && view.a_fence != none", Source: "F121, F139",
 				Doc:  "One fence after the other: each refuses for itself.",

@@ -43,7 +43,7 @@ func drain() *machine.Definition {
 	with := func(t machine.Target, w ...string) machine.Target { t.With = w; return t }
 	// Record classes by the code that reading one answers with.
 	var read []machine.Target
-	read = append(read, machine.Target{On: "ok", When: told, To: "ready", Error: ErrStaleIdentity})
+	read = append(read, machine.Target{On: "ok refused failed panicked timedout", When: told, To: "ready", Error: ErrStaleIdentity})
 	for _, c := range []struct{ code, record string }{{"0", "all_ok"}, {"1", "header_failed"}, {"2", "participant_failed"}, {"3", "unclaimed"}, {"4", "unmarked"}} {
 		cond := "res.value == run_epoch && res.code == " + c.code
 		if c.record == "all_ok" {
@@ -53,7 +53,7 @@ func drain() *machine.Definition {
 	}
 	read = append(read,
 		on("ok", "", with(to("cpu_sync"), ask("view.complete", "true", "view.trusted", "false", "absent"))),
-		on("", "", with(to("cpu_sync"), ask("view.complete", "false", "view.trusted", "false", "absent"))),
+		on("refused failed panicked timedout", "", with(to("cpu_sync"), ask("view.complete", "false", "view.trusted", "false", "absent"))),
 	)
 	// A stream that faults is proven over by its boundary; one that does not, by
 	// its synchronize. That covers the wait for a predecessor which it may hold.

@@ -55,6 +55,15 @@ func TestWalkHolds(t *testing.T) {
 	}
 }
 
+// Hosts that are drawn, with everything that a host may do.
+func TestDrawnWalksHold(t *testing.T) {
+	r := walk(t, explore.WalkOptions{Walks: 1500, Seed: 3})
+	for i := range r.Findings {
+		t.Errorf("%v", &r.Findings[i])
+	}
+	require.Equal(t, uint64(1500), r.Walks)
+}
+
 // All that is seen follows from the seed and the number of walks.
 func TestWalkFollowsFromItsSeed(t *testing.T) {
 	rules := broken(t, depthIgnored)

@@ -231,6 +231,15 @@ func (w *World) State(r Ref) (s StateID, inFlight, ok bool) {
 	return h.state, h.flight != 0, true
 }
 
+// InFlight returns the row whose command an instance has in flight, if any.
+func (w *World) InFlight(r Ref) (row RowID, flying bool) {
+	if !w.current(r) {
+		return NoRowID, false
+	}
+	h := w.header(r.Machine, r.Slot)
+	return RowID(h.flight) - 1, h.flight != 0
+}
+
 // StateName returns the name of the state, "STATE▸ROW" in flight, or "(stale)".
 func (w *World) StateName(r Ref) string {
 	if !w.current(r) {

@@ -36,6 +36,9 @@ type AnswersConfig struct {
 	Bad int
 	// Unchecked leaves the invariants out: for hosts that do what no host does.
 	Unchecked bool
+	// Also, if not nil, says what else is wrong with a step. It follows from its
+	// arguments alone.
+	Also func(before, after *machine.World, recs []machine.Record) *Finding
 	// Observe, if not nil, is told of every step: of any State, so it must be
 	// safe for concurrent use if they are used so.
 	Observe func(before *machine.World, s *machine.Step, recs []machine.Record)
@@ -239,6 +242,9 @@ func (x *answersState) judge(s *machine.Step) *Finding {
 	}
 	for _, f := range x.sys.check.World(x.w) {
 		return &Finding{Kind: f.Invariant.ID, Detail: f.Detail}
+	}
+	if x.sys.Also != nil {
+		return x.sys.Also(x.before, x.w, x.recs)
 	}
 	return nil
 }

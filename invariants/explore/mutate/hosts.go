@@ -22,6 +22,7 @@ type Model struct {
 	Pools   map[string]int
 	Begin   func(w *machine.World) error
 	Host    func(w *machine.World) []explore.Call
+	Also    func(before, after *machine.World, recs []machine.Record) *explore.Finding
 	// Most bounds the worlds that are visited.
 	Most int
 }
@@ -29,13 +30,16 @@ type Model struct {
 // system makes the model of a mutant's rules.
 func (m *Model) system(rules *machine.Rules, observe func(*machine.World, *machine.Step, []machine.Record)) (explore.System, error) {
 	return explore.Answers(explore.AnswersConfig{
-		Name: m.Name, Rules: rules, Pools: m.Pools, Begin: m.Begin, Host: m.Host, Bad: m.Bad, Unchecked: !m.Checked, Observe: observe,
+		Name: m.Name, Rules: rules, Pools: m.Pools, Begin: m.Begin, Host: m.Host, Bad: m.Bad, Unchecked: !m.Checked, Also: m.Also, Observe: observe,
 	})
 }
 
 func slots(n int) map[string]int {
 	return map[string]int{"slot": n, "token": 1, "callable": 1, "watched": 2 * n}
 }
+
+// Models are all of them.
+func Models() []*Model { return append(Small(), Large()...) }
 
 // Small are the models that are quick to visit whole; Large take minutes.
 func Small() []*Model {
@@ -52,6 +56,11 @@ func Large() []*Model {
 		{Name: "a caller's run", Checked: true, Bad: 1, Pools: slots(1), Begin: opened(1), Host: user(0, 1, 1), Most: 8_000},
 		{Name: "two joined runs", Checked: true, Bad: 1, Pools: slots(2), Begin: opened(2), Host: pair, Most: 8_000},
 	}
+	out = append(out,
+		&Model{Name: "references", Checked: true, Pools: slots(2), Begin: opened(2), Host: both(user(0, 0, 0), references), Most: 8_000},
+		&Model{Name: "an orchestrator's run", Above: true, Checked: true, Bad: 1, Begin: initialised, Host: above, Also: resourcesHold, Most: 8_000,
+			Pools: map[string]int{"work": 2, "resource": 1, "domain": 1, "task": 1}},
+	)
 	for _, m := range []string{"environment", "latch", "lane", "opening", "closing", "recovery", "registry", "callable", "health", "watched", "invocation"} {
 		out = append(out, &Model{Name: "anything done to " + m, Bad: 1, Pools: slots(1), Host: anything(m), Begin: opened(1), Most: 1_000})
 	}
@@ -67,6 +76,36 @@ func Large() []*Model {
 			&Model{Name: "anything done to " + m, Bad: 1, Pools: slots(2), Begin: opened(2), Host: both(anything(m), user(0, 1, 1)), Most: 300},
 			&Model{Name: "anything done to " + m + " once launched", Bad: 1, Pools: slots(2), Begin: launched(1, 1), Host: both(anything(m), user(0, 1, 1)), Most: 300},
 		)
+	}
+	return out
+}
+
+// references is a host that counts a wait of slot 1's streams on slot 0's run,
+// and lets go of it in every way there is.
+func references(w *machine.World) []explore.Call {
+	var out []explore.Call
+	call := func(event string, args ...uint64) {
+		out = append(out, explore.Call{Machine: "token", Event: event, Args: args})
+	}
+	fence, run := w.Rules().Machine("fence"), w.Rules().Machine("run")
+	ref := w.Ref(fence.ID(), 0)
+	switch {
+	case settled(w, "token", 0, "free"):
+		arming, _ := w.Fact(ref, fence.MustFact("arming"))
+		if arming == 0 {
+			return nil
+		}
+		id := identity(w, 0)
+		for boundary := range uint64(2) {
+			call("reserve", ref.Pack(), id[1], id[2], id[3], arming, boundary, boundary, w.Ref(run.ID(), 1).Pack())
+		}
+	case settled(w, "token", 0, "reserved", "committed"):
+		call("commit")
+		call("revoke")
+		call("release", 0)
+		call("release", 1)
+		call("quiesce")
+		call("discard", ref.Pack())
 	}
 	return out
 }

@@ -136,6 +136,9 @@ type launchStep struct {
 	with, ok, refused, maybe []string
 	// harmless calls enqueue nothing, so their failure leaves nothing.
 	harmless bool
+	// behind is a step that always has something enqueued before it, so it cannot
+	// leave the launch not started.
+	behind bool
 	failure  machine.Reason
 	// seen is the fact that says for which device generation the stream of the
 	// boundary is known.
@@ -146,13 +149,14 @@ func boundaryStep(event, state, doc, command, source, boundary, before, after, n
 	f := func(what string) []string { return []string{"fence." + what + "(" + own + ", " + boundary + ")"} }
 	return launchStep{
 		event: event, state: state, doc: doc, command: command, source: source,
-		with: f(before), ok: f(after), refused: f(not), maybe: f(maybe),
+		with: f(before), ok: f(after), refused: f(not), maybe: f(maybe), behind: event != "submit_core",
 		seen: map[string]string{"record_core": "core_seen", "record_cpu": "cpu_seen"}[event],
 	}
 }
 
 func edgeStep(event, state, doc, command, source, need, edge string) launchStep {
 	s := launchStep{event: event, state: state, doc: doc, command: command, source: source, need: need}
+	s.behind = need == follows || event == "await_core"
 	if edge != "" {
 		s.with, s.ok = []string{"caller_order.attempt(" + edge + ")"}, []string{"caller_order.record(" + edge + ")"}
 	}
@@ -176,7 +180,7 @@ var launchSteps = []launchStep{
 	},
 	{
 		event: "join_cpu", state: "joining cpu", doc: "The AICPU stream is about to wait for the predecessor's AICore boundary.", command: "QueueJoinCPU(view.pred)", source: "F133, F135",
-		need: follows, ok: []string{"join.queued_cpu()"}, refused: []string{"join.revoked_cpu()"}, maybe: []string{"join.queued_cpu()"},
+		need: follows, behind: true, ok: []string{"join.queued_cpu()"}, refused: []string{"join.revoked_cpu()"}, maybe: []string{"join.queued_cpu()"},
 	},
 	edgeStep("record_start", "starting", "The caller's earlier work is about to be marked.", "RecordStart", "F22, F34", "view.eager", "at_start"),
 	edgeStep("wait_start", "started", "The AICPU stream is about to wait for it.", "WaitStart", "F22, F34", follows, ""),
@@ -194,7 +198,7 @@ var launchSteps = []launchStep{
 	boundaryStep("record_cpu", "core awaited", "The AICPU boundary is about to be recorded.", "RecordCPU", "F24, F34, F96, F129, F143", "cpu_done", "recording", "recorded", "unrecorded", "unrecorded"),
 	{
 		event: "wait_cpu_done", state: "cpu recorded", doc: "The caller's stream is about to wait for the run.", command: "WaitCPUDone", source: "F22, F27, F34",
-		need: "view.eager", with: []string{"caller_order.hold()"}, ok: []string{"caller_order.queued()"}, refused: []string{"caller_order.unhold()"}, maybe: []string{"caller_order.queued()"},
+		need: "view.eager", behind: true, with: []string{"caller_order.hold()"}, ok: []string{"caller_order.queued()"}, refused: []string{"caller_order.unhold()"}, maybe: []string{"caller_order.queued()"},
 	},
 	edgeStep("record_tail", "caller waiting", "The caller's wait is about to be marked.", "RecordTail", "F22, F27", follows, "at_tail"),
 }
@@ -240,14 +244,18 @@ func (s *launchStep) row() machine.Row {
 	maybe.With = append(slices.Clone(s.maybe), "run.broken(res.code)")
 	accepted := maybe
 	accepted.On, accepted.When = "refused", "res.accepted" // a mark of acceptance outlives whatever the call goes on to answer
-	r.Then = append(r.Then,
-		accepted,
-		machine.Target{
+	if s.behind && slices.Equal(s.refused, s.maybe) {
+		r.Then = append(r.Then, maybe)
+		return r
+	}
+	r.Then = append(r.Then, accepted)
+	if !s.behind {
+		r.Then = append(r.Then, machine.Target{
 			On: "refused", When: "!touched", To: "not started", Error: ErrNotStarted, Code: "res.code",
 			With: append(slices.Clone(s.refused), undone("run.unstarted(res.code)")...),
-		},
-		refused, maybe,
-	)
+		})
+	}
+	r.Then = append(r.Then, refused, maybe)
 	return r
 }
 

@@ -99,20 +99,20 @@ var Faults = []Fault{
 	{
 		Name: "a record certifies in an untrusted region", Source: "F5",
 		What:    "Bytes that happen to equal the epoch decide.",
-		Patches: []string{`outcome/certify: guard drop "arg.trusted"`, `drain/read: then[1].when drop "view.trusted"`, `region/published: row drop`},
+		Patches: []string{`outcome/certify: guard drop "arg.trusted"`, `drain/read: then[1].when drop "view.trusted"`, `launch/publish: then[2].with drop "region.published()"`},
 		In:      "answers: a run",
 	},
 	{
 		Name: "freed unproven", Source: "F132, F139",
-		What:    "A fence lets go of a run whose boundaries did not complete.",
-		Patches: []string{`fence/retire-proven: guard drop`, `finalize/start-unproven: row drop`},
-		In:      "answers: a run",
+		What:    "A run is finalized, and its fence let go, without a proof that it is over.",
+		Patches: []string{`finalize/start-unproven: row drop`, `finalize/start: then[2] drop`, `run/retire-stale: from set "prepared|not started|drained|launched"`, `run/retire: from set "drained|launched"`, `fence/retire-proven: guard drop`},
+		In:      "runs=1",
 	},
 	{
 		Name: "a failed enqueue is none", Source: "F76, F80, F143",
 		What:    "A submission that failed is taken not to have been made: the run is not started, and its arguments are freed.",
 		Patches: []string{`launch/submit_core: outcome failed as refused`},
-		In:      "runs=1 faults=1 kinds=fail-after calls=SubmitAICore",
+		In:      "runs=2 faults=1 kinds=fail-after calls=SubmitAICore",
 	},
 	{
 		Name: "admission stays open", Source: "F78",
@@ -121,10 +121,10 @@ var Faults = []Fault{
 		In:      "answers: a run",
 	},
 	{
-		Name: "one boundary recorded", Source: "F96, F101, F129",
-		What:    "A launch whose AICore boundary was not recorded is accepted.",
-		Patches: []string{`launch/submit_core: then[0].to "core recorded"`, `launch/submit_core: then[0].emit set "self.record_core()" "self.submit_cpu()"`},
-		In:      "answers: a run",
+		Name: "a boundary that is not recorded", Source: "F96, F101, F129",
+		What:    "A record that failed is taken for one.",
+		Patches: []string{`launch/record_core: outcome failed as ok`},
+		In:      "runs=1 faults=1 kinds=fail-before calls=RecordEvent",
 	},
 	{
 		Name: "released by any proof", Source: "F138",
@@ -140,8 +140,8 @@ var Faults = []Fault{
 	},
 	{
 		Name: "release on a stale slot", Source: "F140, F141",
-		What:    "A stale reference that is discarded lowers the count of the slot's next run.",
-		Patches: []string{`token/discard: then.with add "fence.drop(boundary, arming)"`, `fence/drop-stale: row drop`},
+		What:    "A discard does not ask whether the reference is stale, and lowers the count of the slot's run.",
+		Patches: []string{`token/discard-current: row drop`, `token/discard: then.with add "fence.drop(boundary, arming)"`},
 		In:      "answers: references",
 	},
 	{
@@ -166,7 +166,7 @@ var Faults = []Fault{
 		Name: "the caller's wait is not counted", Source: "F27, F29",
 		What:    "The caller's stream waits for the AICPU boundary, and nothing keeps its event.",
 		Patches: []string{`launch/wait_cpu_done: with drop "caller_order.hold()"`},
-		In:      "answers: a caller's run",
+		In:      "runs=1 caller",
 	},
 	{
 		Name: "fork after the AICPU kernel", Source: "F22, F23",
@@ -174,6 +174,7 @@ var Faults = []Fault{
 		Patches: []string{
 			`launch/copy_descriptor: then[0].to "core recorded"`, `launch/copy_descriptor: then[0].emit set "self.record_fork()" "self.submit_cpu()"`,
 			`launch/submit_cpu: then[1].to forking`, `launch/submit_cpu: then[1].emit set "self.record_cpu()" "self.record_fork()"`,
+			`launch/record_core: then[0].to "core awaited"`, `launch/record_core: then[0].emit set "self.submit_cpu()" "self.record_cpu()"`,
 			`launch/record_core: then[1].to "core awaited"`, `launch/record_core: then[1].emit set "self.submit_cpu()" "self.record_cpu()"`,
 		},
 		In: "runs=1 async",
@@ -187,14 +188,14 @@ var Faults = []Fault{
 	{
 		Name: "an unconfirmed reset", Source: "F109, F130",
 		What:    "A reset that was not confirmed lets go of what the device may still use.",
-		Patches: []string{`recovery/reset: then[0].when drop`, `recovery/reset: outcome failed as ok`},
-		In:      "answers: a run",
+		Patches: []string{`recovery/reset: then[0].when drop`},
+		In:      "runs=1 recoveries=1 faults=2 kinds=fail-after,unconfirmed",
 	},
 	{
 		Name: "a notice decides", Source: "F108, F111",
-		What:    "A notice about one of the run's streams poisons the lane.",
-		Patches: []string{`health/match: then.with add "lane.poison()"`},
-		In:      "runs=1 faults=1 kinds=fatal",
+		What:    "A notice about one of the run's streams opens admission again.",
+		Patches: []string{`health/match: then.with add "lane.recovered()"`},
+		In:      "runs=1 faults=1 kinds=kernel-fatal",
 	},
 	{
 		Name: "a foreign process", Source: "F54, F55",
@@ -211,8 +212,8 @@ var Faults = []Fault{
 	{
 		Name: "a fault is success", Source: "F103, F104",
 		What:    "What synchronising the AICPU stream reports is not looked at.",
-		Patches: []string{`drain/cpu_sync: outcome failed as ok`},
-		In:      "runs=1 faults=1 kinds=fatal",
+		Patches: []string{`drain/cpu_sync: outcome failed as ok`, `drain/core_sync: outcome failed as ok`},
+		In:      "answers: a run",
 	},
 	{
 		Name: "closed over runs", Source: "F93, F161",
@@ -229,7 +230,7 @@ var Faults = []Fault{
 	{
 		Name: "retired without the lock", Source: "R9",
 		What:    "A release is put off to a run that is past looking for those that were.",
-		Patches: []string{`resources/retire-stragglers: row drop`},
+		Patches: []string{`resources/retire-stragglers: guard set "false"`},
 		In:      "answers: an orchestrator's run",
 	},
 	{

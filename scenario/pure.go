@@ -280,6 +280,13 @@ func (s *session) outcomes(c *call) error {
 				leads, of = append(leads, l), append(of, nil)
 			}
 			of[i] = append(of[i], o.String())
+			if o != machine.Refused {
+				continue
+			}
+			x.Accepted = true
+			if l = s.lead(w.Clone(), r, x); !slices.Equal(l, leads[i]) {
+				leads, of = append(leads, l), append(of, []string{"refused but accepted"})
+			}
 		}
 		for i, l := range leads {
 			s.printf("%s: %s", words(of[i]), l[0])

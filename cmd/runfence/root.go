@@ -87,7 +87,7 @@ Exit codes: 0 it holds, 1 a finding, 2 wrong usage or input that cannot be read.
 	root.PersistentFlags().Var(&a.color, "color", "colours: auto is on a terminal, unless NO_COLOR is set")
 	must(root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(a.color.words, cobra.ShellCompDirectiveNoFileComp)))
 
-	root.AddCommand(a.runCommand(), a.replayCommand(), a.exploreCommand(), a.fuzzCommand(), a.graphCommand(), a.promelaCommand(), a.explainCommand(), a.logCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.replayCommand(), a.exploreCommand(), a.fuzzCommand(), a.mutateCommand(), a.graphCommand(), a.promelaCommand(), a.explainCommand(), a.logCommand(), a.doctorCommand(), a.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() {

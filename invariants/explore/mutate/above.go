@@ -1,10 +1,6 @@
 package mutate
 
 import (
-	"fmt"
-	"slices"
-
-	"github.com/runfence/runfence/invariants"
 	"github.com/runfence/runfence/invariants/explore"
 	"github.com/runfence/runfence/machine"
 )
@@ -61,21 +57,19 @@ func above(w *machine.World) []explore.Call {
 	return out
 }
 
-// resourcesHold looks for invariants of the orchestrator's world that a step
-// broke, and for an allocation that is released twice.
-func resourcesHold(before, after *machine.World, recs []machine.Record) *explore.Finding {
-	if fs, _ := invariants.CheckResources(after); len(fs) > 0 {
-		return &explore.Finding{Kind: fs[0].Invariant.ID, Detail: fs[0].Detail}
-	}
+// toldEarly finds somebody who is told that a domain is released while that is
+// under way (R12).
+func toldEarly(_, after *machine.World, recs []machine.Record) *explore.Finding {
 	r := after.Rules()
 	d := r.Machine("domain")
 	for i := range recs {
 		x := &recs[i]
-		if x.Ref.Machine != d.ID() || x.Kind != machine.Issued || r.CallName(x.Call) != "ReleaseDomain" {
+		if x.Ref.Machine != d.ID() || x.Kind != machine.Stepped {
 			continue
 		}
-		if s := before.StateName(x.Ref); !slices.Contains([]string{"freeing"}, s) {
-			return &explore.Finding{Kind: "one-release", Detail: fmt.Sprintf("%s is released in %s", r.RefName(x.Ref), s)}
+		event, from := d.EventName(x.Event), d.StateName(x.From)
+		if (event == "free" || event == "release") && (from == "freeing" || from == "allocating") {
+			return &explore.Finding{Kind: "told-early", Detail: r.RefName(x.Ref) + ": " + event + " is over while it is " + from}
 		}
 	}
 	return nil

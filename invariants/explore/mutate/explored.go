@@ -250,7 +250,7 @@ func (x *Explored) again(m *Mutant) (v verdict) {
 	if v.moves = len(list); v.moves == 0 {
 		return v
 	}
-	m, same := renumbered(m)
+	m, same := m.alike()
 	if !same {
 		// The rows have other numbers, so a world of one does not fit the other.
 		// But a row that is gone, or has no command, is another if it was taken.
@@ -362,7 +362,7 @@ func beyond(sys explore.System, from [][]byte) string {
 // renumbered returns a mutant that does the same and whose rows have the
 // original's numbers, so that worlds of one are worlds of the other; false if
 // there is none.
-func renumbered(m *Mutant) (*Mutant, bool) {
+func (m *Mutant) renumbered() (*Mutant, bool) {
 	var ps []patch.Patch
 	for _, p := range m.Patches {
 		switch {

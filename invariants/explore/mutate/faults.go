@@ -103,10 +103,10 @@ var Faults = []Fault{
 		In:      "answers: a run",
 	},
 	{
-		Name: "freed unproven", Source: "F132, F139",
-		What:    "A run is finalized, and its fence let go, without a proof that it is over.",
-		Patches: []string{`finalize/start-unproven: row drop`, `finalize/start: then[2] drop`, `run/retire-stale: from set "prepared|not started|drained|launched"`, `run/retire: from set "drained|launched"`, `fence/retire-proven: guard drop`},
-		In:      "runs=1",
+		Name: "freed unproven", Source: "F130, F132",
+		What:    "A synchronise that expired is taken for the end of the streams.",
+		Patches: []string{`drain/core_sync: outcome timedout as ok`},
+		In:      "answers: a run",
 	},
 	{
 		Name: "a failed enqueue is none", Source: "F76, F80, F143",
@@ -192,12 +192,6 @@ var Faults = []Fault{
 		In:      "runs=1 recoveries=1 faults=2 kinds=fail-after,unconfirmed",
 	},
 	{
-		Name: "a notice decides", Source: "F108, F111",
-		What:    "A notice about one of the run's streams opens admission again.",
-		Patches: []string{`health/match: then.with add "lane.recovered()"`},
-		In:      "runs=1 faults=1 kinds=kernel-fatal",
-	},
-	{
 		Name: "a foreign process", Source: "F54, F55",
 		What:    "A process that did not make the environment polls its runs.",
 		Patches: []string{`poll/start-foreign: row drop`},
@@ -208,12 +202,6 @@ var Faults = []Fault{
 		What:    "A handle of a run that is gone waits for the slot's next one.",
 		Patches: []string{`drain/start-stale: row drop`},
 		In:      "runs=1 strangers",
-	},
-	{
-		Name: "a fault is success", Source: "F103, F104",
-		What:    "What synchronising the AICPU stream reports is not looked at.",
-		Patches: []string{`drain/cpu_sync: outcome failed as ok`, `drain/core_sync: outcome failed as ok`},
-		In:      "answers: a run",
 	},
 	{
 		Name: "closed over runs", Source: "F93, F161",

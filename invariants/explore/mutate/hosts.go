@@ -64,7 +64,7 @@ func Large() []*Model {
 	}
 	out = append(out,
 		&Model{Name: "references", Checked: true, Pools: twoTokens(), Begin: opened(2), Host: both(user(0, 0, 0), references), Most: 8_000},
-		&Model{Name: "an orchestrator's run", Above: true, Checked: true, Bad: 1, Begin: initialised, Host: above, Also: resourcesHold, Most: 8_000,
+		&Model{Name: "an orchestrator's run", Above: true, Checked: true, Bad: 1, Begin: initialised, Host: above, Also: toldEarly, Most: 8_000,
 			Pools: map[string]int{"work": 2, "resource": 1, "domain": 1, "task": 1, "endpoint": 1}},
 	)
 	for _, m := range []string{"environment", "latch", "lane", "opening", "closing", "recovery", "registry", "callable", "health", "watched", "invocation"} {

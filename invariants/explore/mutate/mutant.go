@@ -7,6 +7,7 @@ package mutate
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/runfence/runfence/machine"
 	"github.com/runfence/runfence/machine/patch"
@@ -15,10 +16,18 @@ import (
 
 // Rules are the two sets of lifecycles: those of a lane, and those of the
 // orchestrator above it. They share no world.
-type Rules struct{ Lane, Orchestrator []*machine.Definition }
+type Rules struct {
+	Lane, Orchestrator []*machine.Definition
+	// lane and orchestrator are what they compile to.
+	lane, orchestrator *machine.Rules
+}
 
 // Ours are the rules of this project.
-func Ours() Rules { return Rules{states.Definitions(), states.OrchestratorDefinitions()} }
+func Ours() Rules {
+	r := Rules{Lane: states.Definitions(), Orchestrator: states.OrchestratorDefinitions()}
+	r.lane, r.orchestrator = machine.MustCompile(r.Lane...), machine.MustCompile(r.Orchestrator...)
+	return r
+}
 
 // Mutants lists every single change of every row, in a fixed order: the lane's
 // first.
@@ -35,6 +44,8 @@ type Mutant struct {
 	Above bool
 
 	of Rules
+	// alike is the mutant that [Mutant.renumbered] returns, once it is asked for.
+	alike func() (*Mutant, bool)
 	// rows are those that the patches change, as they are.
 	rows []machine.Row
 }
@@ -46,27 +57,23 @@ func (r Rules) Base() (*Mutant, error) { return r.Mutant() }
 // error matches [*machine.DefinitionError] if they are no rules any more:
 // the mutant is stillborn.
 func (r Rules) Mutant(ps ...patch.Patch) (*Mutant, error) {
-	m := &Mutant{Patches: ps, of: r}
-	lane, above := r.Lane, r.Orchestrator
-	var err error
-	if len(ps) > 0 {
-		m.Above = slices.ContainsFunc(above, func(d *machine.Definition) bool { return d.Name == ps[0].Machine })
-		if m.Above {
-			above, err = patch.Apply(above, ps...)
-		} else {
-			lane, err = patch.Apply(lane, ps...)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range ps {
-			m.rows = append(m.rows, r.row(p))
-		}
+	m := &Mutant{Patches: ps, of: r, Lane: r.lane, Orchestrator: r.orchestrator}
+	if len(ps) == 0 {
+		return m, nil
 	}
-	if m.Lane, err = machine.Compile(lane...); err != nil {
+	for _, p := range ps {
+		m.rows = append(m.rows, r.row(p))
+	}
+	set, to := r.Lane, &m.Lane
+	if m.Above = slices.ContainsFunc(r.Orchestrator, func(d *machine.Definition) bool { return d.Name == ps[0].Machine }); m.Above {
+		set, to = r.Orchestrator, &m.Orchestrator
+	}
+	set, err := patch.Apply(set, ps...)
+	if err != nil {
 		return nil, err
 	}
-	m.Orchestrator, err = machine.Compile(above...)
+	*to, err = machine.Compile(set...)
+	m.alike = sync.OnceValues(m.renumbered)
 	return m, err
 }
 

@@ -106,7 +106,7 @@ var Faults = []Fault{
 		Name: "freed unproven", Source: "F130, F132",
 		What:    "A synchronise that expired is taken for the end of the streams.",
 		Patches: []string{`drain/core_sync: outcome timedout as ok`},
-		In:      "answers: a run",
+		In:      "runs=1 expiries=1 spare=1",
 	},
 	{
 		Name: "a failed enqueue is none", Source: "F76, F80, F143",

@@ -229,7 +229,7 @@ func (s *launchStep) row() machine.Row {
 		}
 		for i := range r.Then {
 			t := &r.Then[i]
-			t.Do += "; " + s.seen + " = view.devgen"
+			t.Do = strings.TrimPrefix(t.Do+"; "+s.seen+" = view.devgen", "; ")
 			t.With = append(slices.Clone(t.With), "health.watch(res.value)")
 		}
 		r.Then = append(known, r.Then...)
@@ -264,14 +264,30 @@ func undone(run string) []string {
 	return []string{"fence.disarm(" + own + ")", "caller_order.end()", "join.cancel()", "region.discard()", run}
 }
 
+// implied lists the conditions that hold of a run which has a step.
+func implied(step int) []string {
+	for launchSteps[step].need == follows {
+		step--
+	}
+	need := launchSteps[step].need
+	if need == "view.eager" || need == "view.async" {
+		return []string{need, forked}
+	}
+	return []string{need}
+}
+
 // next makes the targets of a step's success: the first later step that the
 // run has, or the end. event is "" for the arming before all steps.
 func next(event string, with []string) []machine.Target {
 	i := 1 + slices.IndexFunc(launchSteps, func(s launchStep) bool { return s.event == event })
-	do := ""
-	if i > 0 && !launchSteps[i-1].harmless {
-		do = "touched = true"
+	do, known := "", []string{}
+	if i > 0 {
+		if s := launchSteps[i-1]; !s.harmless && !s.behind {
+			do = "touched = true"
+		}
+		known = implied(i - 1)
 	}
+	taken := map[string]bool{} // the conditions that went before
 	var out []machine.Target
 	for j, s := range launchSteps[i:] {
 		t := machine.Target{On: "ok", To: s.state, Do: do, With: with, Emit: []string{"self." + s.event + "()"}}
@@ -286,6 +302,13 @@ func next(event string, with []string) []machine.Target {
 				return append(out, t)
 			}
 		default:
+			switch {
+			case slices.Contains(known, s.need):
+				return append(out, t)
+			case taken[s.need], taken[forked] && (s.need == "view.eager" || s.need == "view.async"), s.need == forked && taken["view.eager"] && taken["view.async"]:
+				continue // whoever has it went elsewhere
+			}
+			taken[s.need] = true
 			t.When = s.need
 			out = append(out, t)
 		}

@@ -41,22 +41,22 @@ func outcome() *machine.Definition {
 			{
 				ID: "certify", From: "undecided", Event: "decide", Source: "F105",
 				Guard: "arg.complete && arg.transferred && arg.trusted && arg.own && arg.record == all_ok",
-				Then:  []machine.Target{{To: "certified", Do: "record = arg.record", Return: "true"}},
+				Then:  []machine.Target{{To: "certified", Do: "record = arg.record"}},
 			},
 			{
 				ID: "diagnose", From: "undecided", Event: "decide", Source: "F117",
 				Guard: "arg.transferred && arg.trusted && arg.own && (arg.record == header_failed || arg.record == participant_failed)",
-				Then:  []machine.Target{{To: "diagnosed", Do: "record = arg.record", Return: "false"}},
+				Then:  []machine.Target{{To: "diagnosed", Do: "record = arg.record"}},
 			},
 			{
 				ID: "withhold", From: "undecided", Event: "decide", Guard: "arg.transferred && arg.trusted && arg.own", Source: "F106, F117, F166",
 				Doc:  "Not every participant claimed the audited path, an unmarked fallback, or boundaries that are not complete: the success is withheld, not the question.",
-				Then: []machine.Target{{To: "asking", Do: "record = arg.record", Return: "false"}},
+				Then: []machine.Target{{To: "asking", Do: "record = arg.record"}},
 			},
 			{
 				ID: "no-record", From: "undecided", Event: "decide", Guard: "else", Source: "F7, F106, F117",
 				Doc:  "No record, one of another epoch, or an untrusted region certifies nothing.",
-				Then: []machine.Target{{To: "asking", Do: "record = absent", Return: "false"}},
+				Then: []machine.Target{{To: "asking", Do: "record = absent"}},
 			},
 			{ID: "decide-twice", From: "certified|diagnosed|asking|succeeded|failed", Event: "decide", Refuse: ErrDecided},
 

@@ -22,7 +22,7 @@ NEXT :=
 TOOLS := bin/staticcheck bin/gofumpt bin/apiguard
 
 .NOTPARALLEL:
-.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore verify spin docs docs-check fuzz soak api check
+.PHONY: help build test lint onboard-race onboard-asan onboard-tsan bench explore mutate verify spin docs docs-check fuzz soak api check
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ verify: ## explore the models that take seconds
 spin: ## hold SPIN's search of the run model against ours (SPIN=--large for all of it); see docs/promela.md
 	@command -v spin >/dev/null || { echo "SPIN is not installed: it is the Debian package spin (apt-get install spin gcc libc6-dev)"; exit 1; }
 	go run ./cmd/runfence promela --check --faults $(SPIN)
+
+mutate: build ## break the rules, one change at a time; some ten thousand of them (MUTATE='--machine drain' chooses)
+	bin/runfence mutate $(MUTATE)
 
 docs: ## write the generated parts of docs/ anew
 	go run ./docs/gen

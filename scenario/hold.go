@@ -116,12 +116,12 @@ func (s *session) operate(c *call, f func(ctx context.Context, l *lane) func()) 
 func (s *session) await(o *operation) {
 	st := <-o.told
 	s.running = nil
-	if st.panics != nil {
-		panic(st.panics)
-	}
 	if st.hold == nil {
 		o.at = nil
 		s.parked = slices.DeleteFunc(s.parked, func(x *operation) bool { return x == o })
+		if st.panics != nil {
+			panic(st.panics)
+		}
 		st.tell()
 		return
 	}

@@ -63,6 +63,8 @@ func TestPatchesAreKept(t *testing.T) {
 // after a number of transitions, on a lane and in a world stepped by hand.
 func TestRulesWithoutEnd(t *testing.T) {
 	for _, src := range []string{
+		"patch drain/core_wait-none: to core_wait\npatch drain/core_wait-none: emit set \"self.cpu_wait()\" \"self.core_wait()\"\npatch drain/core_wait: then[2].to core_wait\npatch drain/core_wait: then[1].to core_wait\npatch drain/core_wait: then[1].emit set \"self.cpu_wait()\" \"self.core_wait()\"\n" +
+			"open\nprepare a\nlaunch a\nhold WaitCore\nwait a\nresume wait a\n",
 		"patch drain/core_wait: guard set \"false\"\npatch drain/core_wait-none: to core_wait\npatch drain/core_wait-none: emit set \"self.cpu_wait()\" \"self.core_wait()\"\n" +
 			"open\nprepare a\nlaunch a\nwait a\n",
 		"patch ending/quiet: emit set \"self.drain()\" \"self.quiet()\"\norch begin\nissue ending start\norch go ending\n",

@@ -136,6 +136,8 @@ type launchStep struct {
 	with, ok, refused, maybe []string
 	// harmless calls enqueue nothing, so their failure leaves nothing.
 	harmless bool
+	// first is a step that never has anything enqueued before it.
+	first bool
 	// behind is a step that always has something enqueued before it, so it cannot
 	// leave the launch not started.
 	behind bool
@@ -156,7 +158,8 @@ func boundaryStep(event, state, doc, command, source, boundary, before, after, n
 
 func edgeStep(event, state, doc, command, source, need, edge string) launchStep {
 	s := launchStep{event: event, state: state, doc: doc, command: command, source: source, need: need}
-	s.behind = need == follows || event == "await_core"
+	// Fork stands behind Start or behind the copy.
+	s.behind = need == follows || event == "await_core" || event == "record_fork"
 	if edge != "" {
 		s.with, s.ok = []string{"caller_order.attempt(" + edge + ")"}, []string{"caller_order.record(" + edge + ")"}
 	}
@@ -176,7 +179,7 @@ var launchSteps = []launchStep{
 	},
 	{
 		event: "join_core", state: "joining core", doc: "The AICore stream is about to wait for the predecessor's AICPU boundary.", command: "QueueJoinCore(view.pred)", source: "F133, F135",
-		need: "view.joined", ok: []string{"join.queued_core()"}, maybe: []string{"join.queued_core()", "join.revoked_cpu()"},
+		need: "view.joined", first: true, ok: []string{"join.queued_core()"}, maybe: []string{"join.queued_core()", "join.revoked_cpu()"},
 	},
 	{
 		event: "join_cpu", state: "joining cpu", doc: "The AICPU stream is about to wait for the predecessor's AICore boundary.", command: "QueueJoinCPU(view.pred)", source: "F133, F135",
@@ -250,10 +253,16 @@ func (s *launchStep) row() machine.Row {
 	}
 	r.Then = append(r.Then, accepted)
 	if !s.behind {
-		r.Then = append(r.Then, machine.Target{
+		nothing := machine.Target{
 			On: "refused", When: "!touched", To: "not started", Error: ErrNotStarted, Code: "res.code",
 			With: append(slices.Clone(s.refused), undone("run.unstarted(res.code)")...),
-		})
+		}
+		if s.first {
+			nothing.When = ""
+			r.Then = append(r.Then, nothing, maybe)
+			return r
+		}
+		r.Then = append(r.Then, nothing)
 	}
 	r.Then = append(r.Then, refused, maybe)
 	return r
@@ -303,7 +312,7 @@ func next(event string, with []string) []machine.Target {
 			}
 		default:
 			switch {
-			case slices.Contains(known, s.need):
+			case slices.Contains(known, s.need), slices.Contains(known, forked) && (s.need == "view.async" && taken["view.eager"]):
 				return append(out, t)
 			case taken[s.need], taken[forked] && (s.need == "view.eager" || s.need == "view.async"), s.need == forked && taken["view.eager"] && taken["view.async"]:
 				continue // whoever has it went elsewhere

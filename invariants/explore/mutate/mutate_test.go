@@ -53,8 +53,7 @@ func TestFates(t *testing.T) {
 		`run/drained: to launched`,
 		`drain/core_wait: outcome timedout as ok`,
 		`domain/free-freeing: defer drop`,
-		`outcome/certify: return drop`,
-		`outcome/diagnose: return drop`,
+		`launch/start: then[2].do drop "touched = false"`,
 	)
 	out, err := c.Run(t.Context())
 	require.NoError(t, err)
@@ -63,11 +62,17 @@ func TestFates(t *testing.T) {
 		require.Equal(t, c.Mutants[i].String(), o.ID)
 		fates = append(fates, o.Fate)
 	}
-	require.Equal(t, []Fate{Stillborn, Killed, Killed, Killed, Equivalent, Hole}, fates)
+	require.Equal(t, []Fate{Stillborn, Killed, Killed, Killed, Equivalent}, fates)
 	require.Contains(t, out[0].How, `"open" cannot be reached`)
 	require.Equal(t, "scenario", out[1].By)
 	require.Contains(t, out[4].How, "the same in ")
-	require.Contains(t, out[5].How, "nothing ever comes there")
+
+	c = campaign(t, `health/skip: to trusted`)
+	c.Killers = nil
+	out, err = c.Run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, Hole, out[0].Fate)
+	require.Equal(t, "nothing ever comes there", out[0].How)
 }
 
 // TestEachKillerNotices: each by itself, what it is for.

@@ -140,8 +140,8 @@ type launchStep struct {
 	first bool
 	// behind is a step that always has something enqueued before it, so it cannot
 	// leave the launch not started.
-	behind bool
-	failure  machine.Reason
+	behind  bool
+	failure machine.Reason
 	// seen is the fact that says for which device generation the stream of the
 	// boundary is known.
 	seen string

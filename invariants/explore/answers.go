@@ -226,17 +226,19 @@ func (x *answersState) Take(m Move) *Finding {
 	if x.sys.Observe != nil {
 		x.sys.Observe(x.before, s, x.recs)
 	}
-	return x.judge(s)
+	return x.judge(s, m>>moveKind == moveNext)
 }
 
-func (x *answersState) judge(s *machine.Step) *Finding {
+// judge says what is wrong with a step, which an event led to that the rules
+// sent, or that came from outside.
+func (x *answersState) judge(s *machine.Step, sent bool) *Finding {
 	rules := x.sys.Rules
 	switch {
 	case x.sys.Unchecked:
 		return nil
 	case s.Status == machine.Hole:
 		return &Finding{Kind: "hole", Detail: x.w.RefusalError(s).Error()}
-	case s.Status == machine.StepRefused && s.Root != s.Ref && !slices.Contains(x.sys.Lenient, rules.At(s.Root.Machine).Name()):
+	case s.Status == machine.StepRefused && sent && !slices.Contains(x.sys.Lenient, rules.At(s.Root.Machine).Name()):
 		return &Finding{Kind: "hole", Detail: "an event that the rules send is refused: " + x.w.RefusalError(s).Error()}
 	}
 	for _, f := range x.sys.check.Step(x.before, x.w, x.recs) {

@@ -148,13 +148,13 @@ var Faults = []Fault{
 		Name: "recorded while a wait is held", Source: "F121, F139, field case 1",
 		What:    "The slot's event is recorded again for the next run while a wait on its earlier record is counted.",
 		Patches: []string{`fence/retire-held: row drop`, `fence/arm-held: row drop`, `fence/recording-held: row drop`},
-		In:      "answers: references",
+		In:      "answers: references without a receipt",
 	},
 	{
 		Name: "a wait before its record", Source: "F137, field case 2",
 		What:    "A wait is counted on a boundary that is not recorded yet.",
 		Patches: []string{`fence/reserve-core: guard drop "core == recorded || core == complete"`},
-		In:      "answers: references",
+		In:      "answers: references without a receipt",
 	},
 	{
 		Name: "a count dropped without proof", Source: "F140",

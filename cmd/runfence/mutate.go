@@ -204,7 +204,11 @@ func (a *app) mutate(cmd *cobra.Command, f mutateFlags) error {
 	if err != nil {
 		return err
 	}
-	x := summed(outcomes, explored.Bounds())
+	return a.mutatedCame(summed(outcomes, explored.Bounds()))
+}
+
+// mutatedCame prints what came of it; a hole is a finding.
+func (a *app) mutatedCame(x *mutated) error {
 	if a.json {
 		if err := a.out.json(x); err != nil {
 			return err

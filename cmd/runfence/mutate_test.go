@@ -55,7 +55,9 @@ func TestMutateTellsOfHoles(t *testing.T) {
 	a.color = option{value: "never"}
 	err = a.mutatedCame(summed([]mutate.Outcome{
 		{Patch: p, ID: p.String(), Fate: mutate.Hole, How: "nobody notices: a move"},
-		{Fate: mutate.Killed, By: "scenario"}, {Fate: mutate.Stillborn}, {ID: "an id", Fate: mutate.Equivalent, How: "the same in a model"},
+		{Fate: mutate.Killed, By: "scenario"},
+		{Fate: mutate.Stillborn},
+		{ID: "an id", Fate: mutate.Equivalent, How: "the same in a model"},
 	}, []string{"a model: 3 worlds and 5 moves"}))
 	require.NoError(t, a.out.Flush())
 	var f *finding

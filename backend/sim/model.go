@@ -146,6 +146,19 @@ func (d *Device) Progress(t Ticket) (left int, ok bool) {
 	return int(callDone - c.phase), true
 }
 
+// Fault returns the error that a stream keeps, or the fault of a kernel of its
+// that a synchronize will find there; Success for none, and for no stream.
+func (d *Device) Fault(s backend.Stream) backend.Code {
+	i, ok := d.findStream(s)
+	if !ok {
+		return backend.Success
+	}
+	if x := &d.streams[i]; x.err != backend.Success {
+		return x.err
+	}
+	return d.streams[i].fault
+}
+
 // Left returns how much is left to happen by itself: what is in the streams,
 // which every move of a stream lowers, and the notices that are under way or in
 // the ring.

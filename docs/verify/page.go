@@ -75,6 +75,7 @@ What ` + "`make explore`" + ` visited: each model is a host, its lane and a simu
 held against %d invariants ([invariants.md](invariants.md)), and these are findings too:
 
 - **device**: freed memory, a recorded event or a foreign context is misused;
+- **verdict**: a run succeeded because the device was asked, and a kernel of it had failed;
 - **deadlock**: nothing can happen any more and an operation is under way;
 - **unfinished**: nothing can happen any more, no fault struck, and a run is not finalized or not admitted;
 - **unranked**: a step that does not bring the end nearer. Each state has a rank: what the host has left to do, the weight of the

@@ -25,6 +25,7 @@ type Finding struct {
 	//	refused     an event that the rules themselves send is refused
 	//	intruder    somebody got something who must not
 	//	device      the device was misused
+	//	verdict     a run succeeded by the device's word, and a kernel of it failed
 	//	deadlock    nothing can happen, and an operation is under way
 	//	unfinished  nothing can happen, and a run is not finalized
 	//	unranked    a step that does not bring the end nearer
@@ -245,7 +246,10 @@ func (s *State) take(m Move) *Finding {
 		}
 		break // one call at a time ends
 	}
-	return s.misuse()
+	if f := s.misuse(); f != nil {
+		return f
+	}
+	return s.overlooked()
 }
 
 // simply takes the first choice that is no fault and no expiry.
@@ -276,6 +280,25 @@ func (s *State) misuse() *Finding {
 			continue
 		}
 		return &Finding{Kind: "device", Detail: s.violation(v)}
+	}
+	return nil
+}
+
+// overlooked tells of a run that succeeded because the device was asked, though
+// a kernel of its left a fault on the stream: a synchronize is what shows it
+// (F103, F104).
+func (s *State) overlooked() *Finding {
+	a := &s.sys.at
+	for slot := range s.sys.config.Slots {
+		if st, _, _ := s.w.State(s.w.Ref(a.outcome.ID(), slot)); st != a.succeeded {
+			continue
+		}
+		h := s.cmd.Handles(slot)
+		for _, stream := range [...]backend.Stream{h.Core, h.CPU} {
+			if c := s.dev.Fault(stream); c != backend.Success {
+				return &Finding{Kind: "verdict", Detail: fmt.Sprintf("the run of slot %d succeeded, and %s has fault %d", slot, s.handleText(uint64(stream)), c)}
+			}
+		}
 	}
 	return nil
 }

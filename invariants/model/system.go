@@ -28,7 +28,7 @@ type System struct {
 
 // places are the positions of the names that the host uses.
 type places struct {
-	run, fence, token, drain, prepare, submit, health, environment, lane, recovery *machine.Machine
+	run, fence, token, drain, prepare, submit, health, environment, lane, recovery, outcome *machine.Machine
 
 	ops                    [numOps]operation
 	notice, skip, drop     machine.EventID
@@ -43,6 +43,7 @@ type places struct {
 	launching, drained     machine.StateID
 	waiting                machine.StateID // of prepare
 	live                   machine.StateID // of environment
+	succeeded              machine.StateID // of outcome
 }
 
 type operation struct {
@@ -143,7 +144,8 @@ func (s *System) find() error {
 	a := &s.at
 	for name, m := range map[string]**machine.Machine{
 		"run": &a.run, "fence": &a.fence, "token": &a.token, "drain": &a.drain, "prepare": &a.prepare, "submit": &a.submit,
-		"health": &a.health, "environment": &a.environment, "lane": &a.lane, "recovery": &a.recovery,
+		"outcome": &a.outcome,
+		"health":  &a.health, "environment": &a.environment, "lane": &a.lane, "recovery": &a.recovery,
 	} {
 		if *m = s.rules.Machine(name); *m == nil {
 			return fmt.Errorf("model: the rules have no machine %q", name)
@@ -176,6 +178,9 @@ func (s *System) find() error {
 	var ok bool
 	if a.waiting, ok = a.prepare.State("waiting"); !ok {
 		return errors.New("model: a preparation has no state waiting")
+	}
+	if a.succeeded, ok = a.outcome.State("succeeded"); !ok {
+		return errors.New("model: an outcome has no state succeeded")
 	}
 	if a.live, ok = a.environment.State("live"); !ok {
 		return errors.New("model: an environment has no state live")

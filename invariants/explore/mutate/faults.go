@@ -216,6 +216,12 @@ var Faults = []Fault{
 		In:      "answers: an orchestrator's run",
 	},
 	{
+		Name: "a fault nobody saw", Source: "F103, F104",
+		What:    "The code that only a synchronize brings is dropped: a run whose kernel failed is a success.",
+		Patches: []string{`drain/cpu_sync: outcome failed as ok`, `drain/core_sync: outcome failed as ok`},
+		In:      "runs=1 faults=1 kinds=kernel-fatal",
+	},
+	{
 		Name: "retired without the lock", Source: "R9",
 		What:    "A release is put off to a run that is past looking for those that were.",
 		Patches: []string{`resources/retire-stragglers: guard set "false"`},

@@ -72,7 +72,6 @@ bench: ## the peers side by side (BENCH=regexp chooses)
 
 explore: ## explore every model of a lane, and write docs/verification.md
 	go run ./docs/verify
-	go test -timeout 60m -run EveryAnswer -v ./invariants -full
 
 verify: ## explore the models that take seconds
 	go run ./docs/verify -short

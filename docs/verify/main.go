@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/runfence/runfence/invariants/explore"
+	"github.com/runfence/runfence/invariants/explore/mutate"
 	"github.com/runfence/runfence/invariants/model"
 )
 
@@ -53,8 +54,9 @@ func run(ctx context.Context, short bool, limit time.Duration, page string) erro
 			return fmt.Errorf("%s: not finished within %v", m.Name, limit)
 		}
 	}
-	if short {
-		return nil
+	answers, err := everyAnswer(ctx, short, limit)
+	if err != nil || short {
+		return err
 	}
 	var curves []curve
 	for _, c := range curveBounds {
@@ -69,7 +71,34 @@ func run(ctx context.Context, short bool, limit time.Duration, page string) erro
 		}
 		curves = append(curves, k)
 	}
-	return os.WriteFile(page, write(all, curves, limit), 0o666)
+	return os.WriteFile(page, write(all, answers, curves, limit), 0o666)
+}
+
+// everyAnswer explores rules alone, against a device that may answer anything.
+func everyAnswer(ctx context.Context, short bool, limit time.Duration) (out []explored, err error) {
+	base, err := mutate.Ours().Base()
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range mutate.Models() {
+		if !m.Checked || short && m.Bad > 0 {
+			continue
+		}
+		sys, err := mutate.System("answers: "+m.Name, base)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		e := explored{Model: explore.Model{Name: m.Name, About: fmt.Sprint(m.Bad)}}
+		if e.result, err = visit(ctx, sys, limit); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Name, err)
+		}
+		fmt.Printf("%-32s %s\n", m.Name, e.line())
+		out = append(out, e)
+		if f := e.result.Findings; len(f) > 0 {
+			return nil, fmt.Errorf("%s: %w, after %q", m.Name, &f[0].Finding, f[0].Texts)
+		}
+	}
+	return out, nil
 }
 
 // explored is what came of exploring some bounds.
@@ -90,12 +119,20 @@ func search(ctx context.Context, bounds string, limit time.Duration) (e explored
 		return e, err
 	}
 	e.rows = sys.(explore.RowNamer).RowNames()
+	e.result, err = visit(ctx, sys, limit)
+	return e, err
+}
+
+// visit searches for so long. That ctx ended is an error, that the time ended is
+// none.
+func visit(ctx context.Context, sys explore.System, limit time.Duration) (*explore.Result, error) {
 	within, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	if e.result, err = explore.Search(within, sys, explore.Options{Memory: 8 << 30}); err != nil {
-		return e, err
+	r, err := explore.Search(within, sys, explore.Options{Memory: 8 << 30})
+	if err != nil {
+		return nil, err
 	}
-	return e, ctx.Err()
+	return r, ctx.Err()
 }
 
 // story tells the way to the first finding as a scenario.

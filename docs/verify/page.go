@@ -92,7 +92,7 @@ times are of one run there, beside whatever else it did.
 
 `
 
-func write(all []explored, curves []curve, limit time.Duration) []byte {
+func write(all, answers []explored, curves []curve, limit time.Duration) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, head, len(invariants.All()), runtime.Version(), runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH)
 	b.WriteString("## Models\n\n| model | bounds | states | edges | moves to the farthest | time | states a second | bytes a state | verdict |\n|---|---|---|---|---|---|---|---|---|\n")
@@ -103,6 +103,12 @@ func write(all []explored, curves []curve, limit time.Duration) []byte {
 			e.Name, e.About, e.Bounds, count(r.States), count(r.Edges), r.Deepest, spent(r.Elapsed), count(uint64(rate(r))), r.BytesPerState(), e.verdict())
 	}
 	largest(&b, all, limit)
+	b.WriteString("## Rules against any answers\n\nThe same rules without a device: whatever call is in flight may be answered in every way that the rules can tell apart,\nas often as the model says in one that is not hoped for. So they are visited in more states than any device brings them to.\n\n| model | unhoped for | states | edges | time | verdict |\n|---|---|---|---|---|---|\n")
+	for i := range answers {
+		e := &answers[i]
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.Name, e.About, count(e.result.States), count(e.result.Edges), spent(e.result.Elapsed), e.verdict())
+	}
+	b.WriteString("\n")
 	b.WriteString("## How the number of states grows\n\n")
 	for _, c := range curves {
 		fmt.Fprintf(&b, "By %s:\n\n| bounds | states | edges | time | verdict |\n|---|---|---|---|---|\n", c.about)

@@ -222,23 +222,7 @@ func (w *way) step(a model.Act, m Move) *Finding {
 // surely takes the last act again to see what it does.
 func (w *way) surely() (model.Progress, *Finding) {
 	at := len(w.marks) - 1
-	s := w.marks[at].Clone()
-	last := len(w.acts) - 1
-	for _, a := range w.acts[at*markEvery : last] {
-		if m, ok := s.Offered(a); ok {
-			s.Step(m)
-		}
-	}
-	before := s.Fingerprint()
-	m, ok := s.Offered(w.acts[last])
-	if !ok {
-		panic("the same moves do not lead to the same state")
-	}
-	f := s.Take(m)
-	if s.Fingerprint() == before {
-		return model.Unchanged, f
-	}
-	return model.Nearer, f
+	return again(w.marks[at].Clone(), w.acts[at*markEvery:])
 }
 
 // end goes on until nothing changes any more.

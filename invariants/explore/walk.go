@@ -344,15 +344,18 @@ func (w *walker) pick() int {
 }
 
 // surely takes the way again to see what its last act does.
-func (w *walker) surely() (model.Progress, *Finding) {
-	s, last := w.sys.New(), len(w.acts)-1
-	for _, a := range w.acts[:last] {
+func (w *walker) surely() (model.Progress, *Finding) { return again(w.sys.New(), w.acts) }
+
+// again takes acts from a state, and sees what the last of them does.
+func again(s *model.State, acts []model.Act) (model.Progress, *Finding) {
+	last := len(acts) - 1
+	for _, a := range acts[:last] {
 		if m, ok := s.Offered(a); ok {
 			s.Step(m)
 		}
 	}
 	before := s.Fingerprint()
-	m, ok := s.Offered(w.acts[last])
+	m, ok := s.Offered(acts[last])
 	if !ok {
 		panic("the same moves do not lead to the same state")
 	}

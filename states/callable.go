@@ -38,13 +38,11 @@ func callable() *machine.Definition {
 			{ID: "claim", From: "free", Event: "claim", Source: "F84, F146", Then: []machine.Target{{To: "claimed", Do: "image = arg.image; occupancy = fresh()"}}},
 			{ID: "claim-taken", From: "claimed|registered|leaving", Event: "claim", Refuse: ErrInvalidArgument, Source: "F81"},
 			{ID: "uploaded", From: "claimed", Event: "uploaded", Then: []machine.Target{{To: "registered", Do: "uploaded = true"}}},
-			{ID: "unclaim", From: "claimed", Event: "unclaim", Source: "F86", Then: []machine.Target{{To: "free", Do: vacated}}},
+			{ID: "unclaim", From: "claimed", Event: "unclaim", Source: "F86", Then: []machine.Target{{To: "free", Do: "image = none; occupancy = none"}}},
 			{ID: "leave", From: "registered", Event: "leave", Source: "F87", Then: []machine.Target{{To: "leaving"}}},
 			{ID: "leave-missing", From: "free|claimed|leaving", Event: "leave", Refuse: ErrInvalidArgument},
 			{ID: "stay", From: "leaving", Event: "stay", Source: "F86", Then: []machine.Target{{To: "registered"}}},
-			{ID: "vacate", From: "leaving", Event: "vacate", Source: "F87", Then: []machine.Target{{To: "free", Do: vacated}}},
+			{ID: "vacate", From: "leaving", Event: "vacate", Source: "F87", Then: []machine.Target{{To: "free", Do: "image = none; occupancy = none; uploaded = false"}}},
 		},
 	}
 }
-
-const vacated = "image = none; occupancy = none; uploaded = false"

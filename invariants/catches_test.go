@@ -359,8 +359,10 @@ var drives = map[string]func(r *rig){
 	},
 	"quarantine-keeps": func(r *rig) {
 		r.open(1)
-		r.fire("lane", 0, "quarantine")
+		r.hold("CurrentContext")
 		r.close()
+		r.fire("lane", 0, "quarantine")
+		r.resume("CurrentContext", value(ourContext))
 	},
 	"closed-is-clean": func(r *rig) {
 		r.open(1)

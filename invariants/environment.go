@@ -116,7 +116,7 @@ var ofEnvironment = []Invariant{
 	{
 		ID: "quarantine-keeps", Sentence: "A lane that is quarantined releases nothing: no event, stream or memory of its slots.",
 		Source: "F36, F66, F132, F136", Needs: NeedsStep,
-		Catches: `closing/start-quarantined: row drop`,
+		Catches: `closing/let-go-quarantined: row drop`,
 		step: func(n *names) stepPredicate {
 			lane, fence := n.kind("lane"), n.kind("fence")
 			quarantined, released := lane.in("quarantined"), fence.in("released")

@@ -83,7 +83,7 @@ var ofLaunch = []Invariant{
 	{
 		ID: "published-before-kernels", Sentence: "No kernel is submitted before the marker of its result region is published.",
 		Source: "F3, F8", Needs: NeedsStep,
-		Catches: `launch/arm: then[3].when set "view.staged && view.async"`,
+		Catches: `launch/arm: then[2].when set "view.staged && view.async"`,
 		step: func(n *names) stepPredicate {
 			region := n.kind("region")
 			initialised, kernels := region.in("initialised"), n.issued("SubmitCore", "SubmitCPU")

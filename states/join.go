@@ -60,12 +60,12 @@ func join() *machine.Definition {
 		},
 		machine.Row{ID: "cancel-gone", From: "joining", Event: "cancel", Guard: "core_wait == reserved && cpu_wait == reserved", Source: "F140", Doc: gone, Then: []machine.Target{{To: "apart", Do: noJoin}}},
 		machine.Row{ID: "cancel-queued", From: "joining", Event: "cancel", Guard: "core_wait != no_wait || cpu_wait != no_wait", Refuse: ErrReferenceHeld, Source: "F142"},
-		machine.Row{ID: "cancel-joining", From: "joining", Event: "cancel", Guard: "else", Then: []machine.Target{{To: "apart", Do: noJoin}}},
-		machine.Row{ID: "cancel", From: "apart|planned|declined", Event: "cancel", Then: []machine.Target{{To: "apart", Do: noJoin}}},
+		machine.Row{ID: "cancel-joining", From: "joining", Event: "cancel", Guard: "else", Then: []machine.Target{{To: "apart", Do: noPred}}},
+		machine.Row{ID: "cancel", From: "apart|planned|declined", Event: "cancel", Then: []machine.Target{{To: "apart", Do: noPred}}},
 
 		machine.Row{ID: "end-held", From: "joining", Event: "end", Guard: "core_wait != no_wait || cpu_wait != no_wait", Refuse: ErrReferenceHeld, Source: "F142"},
-		machine.Row{ID: "end", From: "joining", Event: "end", Guard: "else", Then: []machine.Target{{To: "apart", Do: noJoin}}},
-		machine.Row{ID: "end-none", From: "apart|planned|declined", Event: "end", Then: []machine.Target{{To: "apart", Do: noJoin}}},
+		machine.Row{ID: "end", From: "joining", Event: "end", Guard: "else", Then: []machine.Target{{To: "apart", Do: noPred}}},
+		machine.Row{ID: "end-none", From: "apart|planned|declined", Event: "end", Then: []machine.Target{{To: "apart", Do: noPred}}},
 		machine.Row{ID: "abandon", From: "apart|planned|joining|declined", Event: "abandon", Source: "F140", Then: []machine.Target{{To: "apart", Do: noJoin}}},
 	)
 	const waits = "enum no_wait|reserved|queued"
@@ -117,4 +117,8 @@ func join() *machine.Definition {
 	}
 }
 
-const noJoin = "pred = none; pred_epoch = none; pred_generation = none; pred_dispatch = none; arming = none; home = none; core_wait = no_wait; cpu_wait = no_wait"
+const (
+	noPred = "pred = none; pred_epoch = none; pred_generation = none; pred_dispatch = none; arming = none; home = none"
+	// noJoin also forgets the waits, which only a join under way has.
+	noJoin = noPred + "; core_wait = no_wait; cpu_wait = no_wait"
+)

@@ -42,7 +42,7 @@ func submit() *machine.Definition {
 		{ID: "advance-foreign", From: "ready", Event: "advance", Guard: "arg.process != view.process", Refuse: ErrForeignProcess, Source: "F54, F55"},
 		{ID: "advance-stale", From: "ready", Event: "advance", Guard: notTheRuns, Refuse: ErrStaleIdentity, Source: "F122"},
 		{ID: "advance-unprepared", From: "ready", Event: "advance", Guard: "!view.prepared", Refuse: ErrNotPrepared},
-		{ID: "advance", From: "ready", Event: "advance", Guard: "else", Source: "F45", Then: []machine.Target{{To: "enqueueing", Do: keep + "; eager = true", Emit: []string{"self.enqueue()"}}}},
+		{ID: "advance", From: "ready", Event: "advance", Guard: "else", Source: "F45", Then: []machine.Target{{To: "enqueueing", Do: keep, Emit: []string{"self.enqueue()"}}}},
 		busyEvent("start", "preparing|enqueueing|launching|draining|giving up"),
 		busyEvent("advance", "preparing|enqueueing|launching|draining|giving up"),
 
@@ -52,7 +52,7 @@ func submit() *machine.Definition {
 	}
 	rows = append(rows, enqueue("enqueue", "enqueueing", "enqueue", "F42")...)
 	rows = append(rows,
-		machine.Row{ID: "launched", From: "launching", Event: "launched", Guard: "view.launched", Source: "F42", Then: []machine.Target{{To: "ready", Return: "view.arming"}}},
+		machine.Row{ID: "launched", From: "launching", Event: "launched", Guard: "view.launched", Source: "F42", Then: []machine.Target{{To: "ready"}}},
 		machine.Row{
 			ID: "declined", From: "launching", Event: "launched", Guard: declined + " && view.under_way", Source: "F43, F46",
 			Doc: "The join was declined with nothing enqueued: the predecessor is drained, then the run is launched by itself.", Then: []machine.Target{first},
@@ -103,7 +103,6 @@ func submit() *machine.Definition {
 			{Name: "generation", Expr: "run.generation"},
 			{Name: "dispatch", Expr: "run.dispatch"},
 			{Name: "permit", Expr: "run.permit"},
-			{Name: "arming", Expr: "fence.arming"},
 			{Name: "deep", Expr: roomView.Expr, Doc: roomView.Doc},
 			{Name: "under_way", Expr: `pred != none && (pred.state == "launched" || pred.state == "partial")`},
 			{Name: "pred_epoch", Expr: "pred.run_epoch"},

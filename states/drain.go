@@ -73,6 +73,7 @@ func drain() *machine.Definition {
 		}},
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
+		overtaken,
 		// A reset may have ended the run while the context was asked for. What is
 		// decided from here on is decided of a run that is there.
 		machine.Target{When: "view.verdict == swept", Error: ErrReset},

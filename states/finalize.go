@@ -15,6 +15,7 @@ func finalize() *machine.Definition {
 		{ID: "start-gone", From: "ready", Event: "start", Guard: "view.gone", Refuse: ErrStaleIdentity, Source: "F122"},
 		{ID: "start-unproven", From: "ready", Event: "start", Guard: "view.unproven", Refuse: ErrUnproven, Source: "F100, F132"},
 	},
+		overtaken,
 		machine.Target{When: "view.gone", Error: ErrStaleIdentity},
 		machine.Target{When: "!view.over && !view.retired", Error: ErrUnproven},
 		machine.Target{When: "view.held", Error: ErrReferenceHeld},

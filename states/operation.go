@@ -28,15 +28,19 @@ var detached = machine.View{Name: "detached", Expr: `environment.state == "detac
 // order in which refusals must come: foreign process before anything is
 // entered, then a lane that was given up, then a stale identity, then the
 // operation's own refusals, then the context check, whose mismatch loses
-// nothing (F54, F59, F66, F122). While the context is asked for, the run may be
-// let go and the slot have another: the answer is not for that one.
+// nothing (F54, F59, F66, F122).
 func entry(from string, refusals []machine.Row, then ...machine.Target) []machine.Row {
 	rows := append(stranger(from), refusals...)
 	return append(rows, machine.Row{
 		ID: "start", From: from, Event: "start", Guard: "else", Command: "CurrentContext()", Source: "F59, F157",
-		Then: contextTargets(append([]machine.Target{{When: notTheRuns, Error: ErrStaleIdentity}}, then...)...),
+		Then: contextTargets(then...),
 	})
 }
+
+// overtaken is where an operation ends whose run was let go while the context
+// was asked for, when the slot has another: the answer is not for that one. A
+// launch needs no such end, because finalizing a run waits for its launch.
+var overtaken = machine.Target{When: notTheRuns, Error: ErrStaleIdentity}
 
 // stranger refuses whoever has no say in the run at all.
 func stranger(from string) []machine.Row {

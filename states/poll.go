@@ -54,6 +54,7 @@ func poll() *machine.Definition {
 		{ID: "start-drained", From: "ready", Event: "start", Guard: "view.drained", Source: "F104", Doc: "Complete stays complete.", Then: []machine.Target{{Return: "true"}}},
 		{ID: "start-unlaunched", From: "ready", Event: "start", Guard: "!view.launched", Refuse: ErrNotLaunched},
 	},
+		overtaken,
 		machine.Target{When: "view.unfenced", To: "cpu stream", Do: remember + "; pending = false", Emit: []string{"self.cpu_stream()"}},
 		machine.Target{To: "core", Do: remember + "; pending = false", Emit: []string{"self.core()"}},
 	)

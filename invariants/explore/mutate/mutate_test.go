@@ -53,7 +53,7 @@ func TestFates(t *testing.T) {
 		`run/drained: to launched`,
 		`drain/core_wait: outcome timedout as ok`,
 		`domain/free-freeing: defer drop`,
-		`launch/start: then[2].do drop "touched = false"`,
+		`launch/start: then[1].do drop "touched = false"`,
 	)
 	out, err := c.Run(t.Context())
 	require.NoError(t, err)

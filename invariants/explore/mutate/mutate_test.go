@@ -131,6 +131,24 @@ func TestAnAnswerThatPrintsRulesDoesNotCount(t *testing.T) {
 	}
 }
 
+// TestAScriptOfChangedRulesLeavesThoseRowsAlone: it notices other rows, and
+// says nothing of those that it changes itself, where its change would not fit.
+func TestAScriptOfChangedRulesLeavesThoseRowsAlone(t *testing.T) {
+	base, err := Ours().Base()
+	require.NoError(t, err)
+	s, err := NewScenarios(fstest.MapFS{"fence-any.txt": {Data: []byte("patch fence/retire-held: row drop\nopen\nprepare a\nlaunch a\nwait a\nfinalize a\n")}}, base)
+	require.NoError(t, err)
+	for text, notices := range map[string]bool{`fence/retire-held: row drop`: false, `run/drained: to launched`: true} {
+		p, err := patch.Parse(text)
+		require.NoError(t, err)
+		m, err := Ours().Mutant(p)
+		require.NoError(t, err)
+		_, killed, err := s.Kill(m)
+		require.NoError(t, err)
+		require.Equal(t, notices, killed, text)
+	}
+}
+
 // TestWorkersDoNotMatter: what comes out is the same from one as from three.
 func TestWorkersDoNotMatter(t *testing.T) {
 	c := campaign(t)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/runfence/runfence/machine"
+	"github.com/runfence/runfence/machine/patch"
 	"github.com/runfence/runfence/scenario"
 )
 
@@ -28,6 +29,8 @@ type script struct {
 	src         []byte
 	answers     []answer
 	transitions int
+	// changes are the "machine/row" of the rules that the script itself changes.
+	changes map[string]bool
 }
 
 type answer struct {
@@ -93,6 +96,9 @@ func (s *Scenarios) learn(x *script, base *Mutant) error {
 		return err
 	}
 	x.answers = answers(r)
+	if x.changes, err = changes(x.src); err != nil {
+		return err
+	}
 	s.scripts = append(s.scripts, x)
 	for _, b := range r.Blocks {
 		for _, c := range b.Commands {
@@ -106,6 +112,23 @@ func (s *Scenarios) learn(x *script, base *Mutant) error {
 		}
 	}
 	return nil
+}
+
+// changes are the rows that a script changes at its head.
+func changes(src []byte) (map[string]bool, error) {
+	rows := map[string]bool{}
+	for line := range strings.Lines(string(src)) {
+		text, found := strings.CutPrefix(strings.TrimSpace(line), "patch ")
+		if !found {
+			continue
+		}
+		p, err := patch.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		rows[p.Machine+"/"+p.Row] = true
+	}
+	return rows, nil
 }
 
 // unrecorded are verbs that look at rules without leaving a record of it: in a
@@ -146,6 +169,11 @@ func (s *Scenarios) Kill(m *Mutant) (string, bool, error) {
 				continue
 			}
 			tried[x] = true
+			// Its own change of that row would not fit, which is no notice of the
+			// mutant's.
+			if slices.ContainsFunc(m.Patches, func(p patch.Patch) bool { return x.changes[p.Machine+"/"+p.Row] }) {
+				continue
+			}
 			if how := x.notices(m); how != "" {
 				return how, true, nil
 			}

@@ -14,7 +14,7 @@ func resources() *machine.Definition {
 	const fencing = "flushing|sweeping|releasing|retiring"
 	outcome := func(to string) []machine.Target {
 		return []machine.Target{
-			{When: "failed && culprit != none", To: to, Error: ErrTaskFailed, Code: "code"},
+			{When: "culprit != none", To: to, Error: ErrTaskFailed, Code: "code"},
 			{When: "failed", To: to, Error: ErrBuildFailed},
 			{To: to},
 		}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/runfence/runfence/machine"
 )
@@ -16,6 +17,7 @@ var orchestratorVerbs = []verb{
 		{name: "tasks", kind: count, max: 64},
 		{name: "endpoints", kind: count, max: 16},
 		{name: "level", kind: count, max: 16},
+		{name: "new"},
 	}},
 	{name: "orch go", run: (*session).orchGo, params: []param{{name: "instance", kind: text, place: true, need: true}}},
 	{name: "orch end", run: (*session).orchEnd},
@@ -28,8 +30,11 @@ func init() {
 }
 
 func (s *session) orchBegin(c *call) error {
-	if s.pure != nil {
+	switch {
+	case s.pure != nil:
 		return errors.New("orch begin: a pure world is begun already")
+	case c.has("new") && c.has("level"):
+		return errors.New("orch begin: the level is given by init, and new is before it")
 	}
 	rules := s.opts.Orchestrator
 	w, err := rules.NewWorld(machine.Config{Name: "orchestrator", Pools: map[string]int{
@@ -39,11 +44,15 @@ func (s *session) orchBegin(c *call) error {
 	if err != nil {
 		return err
 	}
-	level := c.num("level", 3)
-	o := rules.Machine("orchestrator")
-	w.Issue(machine.Ref{Machine: o.ID()}, o.MustEvent("init"), level)
+	is := "not initialised"
+	if !c.has("new") {
+		level := c.num("level", 3)
+		o := rules.Machine("orchestrator")
+		w.Issue(machine.Ref{Machine: o.ID()}, o.MustEvent("init"), level)
+		is = fmt.Sprintf("level %d", level)
+	}
 	s.below, s.opts.Rules, s.pure = s.opts.Rules, rules, w
-	s.printf("orch: a world of its own, level %d; every answer is given by hand", level)
+	s.printf("orch: a world of its own, %s; every answer is given by hand", is)
 	return nil
 }
 

@@ -131,6 +131,8 @@ func TestErrorsHaveALineAndTheNearestWord(t *testing.T) {
 		{"open\npure begin\npure begin", `t.txt:3: pure begin: the pure world is begun already`},
 		{"open\npure begin\nprepare a", `t.txt:3: prepare: there is no device in the pure world`},
 		{"open\npure begin\ndev stream s", `t.txt:3: dev stream: there is no device in the pure world`},
+		{"orch begin new level=2", `t.txt:1: orch begin: the level is given by init, and new is before it`},
+		{"orch begin\norch begin new", `t.txt:2: orch begin: a pure world is begun already`},
 		{"open\noutcomes lane", `t.txt:2: outcomes: lane has no command in flight`},
 		{"open\nhold OpenSlot", `t.txt:2: hold: unknown call "OpenSlot": did you mean "OpenSlots"?`},
 		{"open\nresume launch a", `t.txt:2: resume: no such operation is held`},

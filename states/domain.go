@@ -68,10 +68,12 @@ func domain() *machine.Definition {
 				Then: []machine.Target{{To: "allocating", Do: "owner = view.building; allocation = fresh(); ranks = arg.ranks", Emit: []string{"self.make()"}}},
 			},
 			{
-				ID: "make", From: "allocating", Event: "make", Command: "AllocateDomain(allocation, ranks)", Source: "R1, R5",
+				ID: "make", From: "allocating", Event: "make", Command: "AllocateDomain(allocation, ranks)", Source: "R1, R5, R14",
+				Doc: "Of an allocation that panicked, or does not end, nobody knows what it left, so it is residue like one that says so.",
 				Then: []machine.Target{
 					{On: "ok", When: "view.listed", To: "live", Do: "prev = view.before", With: []string{"owner.domain_added(self)"}},
 					{On: "ok", To: "live"},
+					{On: "panicked timedout", To: "failed", Do: "code = res.code", Error: ErrDomainAllocate, Code: "res.code"},
 					{When: "res.accepted", To: "failed", Do: "code = res.code", Error: ErrDomainAllocate, Code: "res.code"},
 					{To: "unused", Do: "owner = none; allocation = none; ranks = 0", Error: ErrDomainAllocate, Code: "res.code"},
 				},

@@ -50,9 +50,9 @@ var ofOrchestrator = map[machine.Reason]func(o *orch) error{
 		// The façade makes places free as runs end; here nobody does.
 		for range 4 {
 			o.graph = func(context.Context) error { return nil }
-			r, err := o.d.Fire(ctx, one(o.at.building), o.at.start)
-			require.NoError(o, err)
-			require.NoError(o, dropped(o.d.Fire(ctx, machine.UnpackRef(r.Value), o.at.fence)))
+			require.NoError(o, dropped(o.d.Fire(ctx, one(o.at.building), o.at.start)))
+			run, _ := o.d.Fact(one(o.at.building), o.at.building.MustFact("run"))
+			require.NoError(o, dropped(o.d.Fire(ctx, machine.UnpackRef(run), o.at.fence)))
 		}
 		return o.fire("building", "start")
 	},

@@ -73,9 +73,7 @@ func orchestrator() *machine.Definition {
 func building() *machine.Definition {
 	end := func(on, failed string, err machine.Reason) machine.Target {
 		t := machine.Target{On: on, With: []string{"run.built(" + failed + ", view.objects)", "orchestrator.built()"}, Error: err}
-		if err == "" {
-			t.Return = "run"
-		} else {
+		if err != "" {
 			t.Code = "res.code"
 		}
 		return t

@@ -14,7 +14,7 @@ func resources() *machine.Definition {
 	const fencing = "flushing|sweeping|releasing|retiring"
 	outcome := func(to string) []machine.Target {
 		return []machine.Target{
-			{When: "failed && culprit != none", To: to, Error: ErrTaskFailed, Code: "code"},
+			{When: "culprit != none", To: to, Error: ErrTaskFailed, Code: "code"},
 			{When: "failed", To: to, Error: ErrBuildFailed},
 			{To: to},
 		}
@@ -262,9 +262,9 @@ func task() *machine.Definition {
 			{ID: "done-again", From: "over|gone", Event: "done", Refuse: ErrTaskOver},
 			{
 				ID: "await", From: "pending", Event: "await", Command: "WaitTask()", Source: "R19, R20",
-				Doc: "What expired, or could not be proven over, is not over.",
+				Doc: "What expired, or could not be proven over, is not over; a wait that panicked proves nothing.",
 				Then: []machine.Target{
-					over("ok", "false", "0"), over("failed panicked", "true", "res.code"),
+					over("ok", "false", "0"), over("failed", "true", "res.code"),
 					{Emit: []string{"owner.expired()"}, Error: ErrRunWait},
 				},
 			},

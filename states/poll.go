@@ -31,9 +31,10 @@ func poll() *machine.Definition {
 			}
 		}
 		for _, n := range next {
-			n.On, n.Do = "ok", "pending = true"
-			if n.To == "ready" {
+			if n.On = "ok"; n.To == "ready" {
 				n.Return = "false"
+			} else {
+				n.Do = "pending = true"
 			}
 			then = append(then, n)
 		}

@@ -31,10 +31,9 @@ func poll() *machine.Definition {
 			}
 		}
 		for _, n := range next {
-			if n.On = "ok"; n.To == "ready" {
-				n.Return = "false"
-			} else {
-				n.Do = "pending = true"
+			n.On, n.Do = "ok", "pending = true"
+			if n.To == "ready" { // zero, which is not complete
+				n.Do, n.Return = "", ""
 			}
 			then = append(then, n)
 		}

@@ -31,10 +31,8 @@ func poll() *machine.Definition {
 			}
 		}
 		for _, n := range next {
-			n.On, n.Do = "ok", "pending = true"
-			if n.To == "ready" {
-				n.Return = "false"
-			}
+			// Without a value the last returns zero, which is not complete.
+			n.On, n.Do, n.Return = "ok", "pending = true", ""
 			then = append(then, n)
 		}
 		if stream {

@@ -47,6 +47,7 @@ func recovery() *machine.Definition {
 			{Name: "a_caller", Expr: `first(caller_order, state == "ordering" || handles)`},
 			{Name: "a_join", Expr: `first(join, state != "apart")`},
 			{Name: "a_region", Expr: `first(region, state == "initialised")`},
+			{Name: "standing", Expr: `a_run.state == "launched" || a_run.state == "partial" || a_run.state == "drained"`},
 			{Name: "run_epoch", Expr: "a_run.run_epoch"},
 			{Name: "generation", Expr: "a_run.generation"},
 			{Name: "dispatch", Expr: "a_run.dispatch"},
@@ -106,7 +107,12 @@ func recovery() *machine.Definition {
 				Then: []machine.Target{{To: "ready", With: []string{"lane.recovered()"}}},
 			},
 			{
-				ID: "let_go", From: "sweeping", Event: "let_go", Source: "F14, F132",
+				ID: "let-go-overtaken", From: "sweeping", Event: "let_go", Guard: "!view.standing", Source: "F14",
+				Doc:  "It was proven over, and finalized, since the sweep found it.",
+				Then: []machine.Target{{Emit: []string{"self.sweep()"}}},
+			},
+			{
+				ID: "let_go", From: "sweeping", Event: "let_go", Guard: "else", Source: "F14, F132",
 				Then: []machine.Target{{With: []string{"a_run.swept(view.run_epoch, view.generation, view.dispatch)"}, Emit: []string{"self.sweep()"}}},
 			},
 		},

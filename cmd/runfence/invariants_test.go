@@ -97,7 +97,9 @@ func TestScenariosHold(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "scenario.log")
 	for _, path := range scripts {
 		name := filepath.Base(path)
-		if byHand[name] {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if byHand[name] || patched(text) {
 			continue
 		}
 		require.Equal(t, 0, s.run("run", path, "--log", log).code, name)

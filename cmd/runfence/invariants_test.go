@@ -109,3 +109,6 @@ func TestScenariosHold(t *testing.T) {
 		require.NoError(t, os.Remove(log))
 	}
 }
+
+// patched reports whether a scenario changes the rules that it runs by.
+func patched(text []byte) bool { return bytes.Contains(text, []byte("\npatch ")) }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,9 +125,6 @@ func TestScenariosOnTheStandInDriver(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(maps), library, "and it really was the driver that answered")
 }
-
-// patched reports whether a scenario changes the rules that it runs by.
-func patched(text []byte) bool { return bytes.Contains(text, []byte("\npatch ")) }
 
 // parity plays two files on the two devices and compares what the rules did.
 func parity(t *testing.T, s *shell, library, onSim, onOnboard string) {

@@ -263,6 +263,14 @@ func aboutSearch(sys explore.System, r *explore.Result) *explored {
 	return x
 }
 
+// findingsText says of how many kinds the findings are; there is one at least.
+func findingsText(kinds int) string {
+	if kinds == 1 {
+		return "a finding"
+	}
+	return plural(kinds, "kind") + " of findings"
+}
+
 // perSecond is a rate; that of no time is 0.
 func perSecond(n uint64, d time.Duration) float64 {
 	if d <= 0 {
@@ -314,10 +322,8 @@ func (a *app) printSearch(x *explored, elapsed time.Duration, rowsToo bool) {
 		within = "as far as it went"
 	}
 	switch {
-	case len(x.Findings) == 1:
-		a.out.println(s.red("a finding"))
-	case len(x.Findings) > 1:
-		a.out.println(s.red(plural(len(x.Findings), "kind") + " of findings"))
+	case len(x.Findings) > 0:
+		a.out.println(s.red(findingsText(len(x.Findings))))
 	case x.Finished:
 		a.out.println(s.green("holds " + within))
 	default:

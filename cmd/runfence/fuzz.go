@@ -259,13 +259,10 @@ func (a *app) printWalks(x *fuzzed, elapsed time.Duration, rowsToo bool) {
 		a.printWalk(s, &x.Findings[i])
 	}
 	a.out.println("")
-	switch n := len(x.Findings); n {
-	case 0:
+	if n := len(x.Findings); n > 0 {
+		a.out.println(s.red(findingsText(n)))
+	} else {
 		a.out.println(s.green("holds in every state that was walked through"))
-	case 1:
-		a.out.println(s.red("a finding"))
-	default:
-		a.out.println(s.red(plural(n, "kind") + " of findings"))
 	}
 }
 

@@ -301,19 +301,17 @@ func (s *State) arguments(m Move, args *[machine.MaxArgs]uint64) int {
 	fence := func(slot int) uint64 { return s.w.Ref(a.fence.ID(), slot).Pack() }
 	args[0] = process
 	switch o {
-	case opPrepare:
+	case opPrepare, opSubmit:
 		args[1], args[2], args[3] = s.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
-		return 4
-	case opSubmit:
-		args[1], args[2], args[3] = s.work, machine.BoolWord(s.sys.config.Caller), machine.BoolWord(s.sys.config.Async)
+		if o == opPrepare {
+			return 4
+		}
 		s.before(slot, args[4:])
 		return 8
 	case opOpen:
-		generation := uint64(0)
-		if s.sys.config.Borrowed {
-			generation = 1
-		}
-		args[1], args[2], args[3], args[4] = 0, machine.BoolWord(s.sys.config.Borrowed), generation, uint64(s.sys.config.Depth)
+		// A context that is borrowed comes with a generation, and no other does.
+		borrowed := machine.BoolWord(s.sys.config.Borrowed)
+		args[1], args[2], args[3], args[4] = 0, borrowed, borrowed, uint64(s.sys.config.Depth)
 		return 5
 	case opRecover, opClose, opDetach:
 		return 1

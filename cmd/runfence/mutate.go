@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/runfence/runfence/invariants/explore/mutate"
@@ -171,7 +167,7 @@ func (a *app) mutate(cmd *cobra.Command, f mutateFlags) error {
 		}
 		return nil
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := a.interruptible()
 	defer stop()
 	base, err := rules.Base()
 	if err != nil {
@@ -197,10 +193,15 @@ func (a *app) mutate(cmd *cobra.Command, f mutateFlags) error {
 		Rules: rules, Mutants: list, Workers: int(min(f.workers.n, 256)), Differ: explored,
 		Killers: []mutate.Killer{scripts, explored, mutate.SmallLanes()},
 	}
-	tell, end := a.mutateProgress(len(list))
-	c.Progress = tell
+	p, holes, began := a.newProgress(uint64(len(list))), 0, time.Now()
+	c.Progress = func(done int, o mutate.Outcome) {
+		if o.Fate == mutate.Hole {
+			holes++
+		}
+		p.tellMutants(time.Since(began), done, len(list), holes)
+	}
 	outcomes, err := c.Run(ctx)
-	end()
+	p.end()
 	if err != nil {
 		return err
 	}
@@ -285,32 +286,4 @@ func (a *app) printMutated(x *mutated) {
 	} else {
 		a.out.println(s.red(fmt.Sprintf("%s: nobody notices", plural(x.Holes, "hole"))))
 	}
-}
-
-// mutateProgress shows how far it is: a bar on a terminal, else a line now and then.
-func (a *app) mutateProgress(total int) (tell func(int, mutate.Outcome), end func()) {
-	holes := 0
-	if a.console {
-		bar := progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetWidth(24), progressbar.OptionShowCount(),
-			progressbar.OptionThrottle(barEvery), progressbar.OptionClearOnFinish(),
-		)
-		return func(done int, o mutate.Outcome) {
-			if o.Fate == mutate.Hole {
-				holes++
-			}
-			bar.Describe(plural(holes, "hole"))
-			_ = bar.Set(done)
-		}, func() { _ = bar.Clear() }
-	}
-	last := time.Now()
-	return func(done int, o mutate.Outcome) {
-		if o.Fate == mutate.Hole {
-			holes++
-		}
-		if time.Since(last) >= lineEvery {
-			last = time.Now()
-			fmt.Fprintf(a.stderr, "mutate: %d of %d, %s\n", done, total, plural(holes, "hole"))
-		}
-	}, func() {}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/runfence/runfence/invariants/explore"
 )
 
-// progress shows on the error output how far a search is: as a bar that stays
+// progress shows on the error output how far a command is: as a bar that stays
 // in its line on a terminal, else as a line now and then.
 type progress struct {
 	w   io.Writer
@@ -27,7 +27,7 @@ const (
 	barEvery  = 200 * time.Millisecond
 )
 
-// newProgress makes one for a search of at most so many states; 0 is any number.
+// newProgress makes one for at most so many states, walks or mutants; 0 is any number.
 func (a *app) newProgress(most uint64) *progress {
 	p := &progress{w: a.stderr}
 	if !a.console {
@@ -51,38 +51,54 @@ func (a *app) newProgress(most uint64) *progress {
 
 // tell is what a search reports to.
 func (p *progress) tell(r explore.Report) {
-	every := lineEvery
-	if p.bar != nil {
-		every = barEvery
-	}
 	d := r.Elapsed - p.last.Elapsed
-	if d < every {
+	if !p.due(r.Elapsed) {
 		return
 	}
-	text := reportText(&r, perSecond(r.States-p.last.States, d))
-	if p.bar == nil {
-		fmt.Fprintln(p.w, "explore: "+text)
-	} else {
-		p.bar.Describe(text)
-		_ = p.bar.Set64(int64(r.States))
-	}
+	p.show("explore", reportText(&r, perSecond(r.States-p.last.States, d)), r.States)
 	p.last = r
 }
 
-// tellWalks is what walks report to.
+// tellWalks is what walks report to, each time that a bar is due.
 func (p *progress) tellWalks(r explore.WalkReport) {
+	if p.bar == nil && !p.due(r.Elapsed) {
+		return
+	}
 	text := fmt.Sprintf("%s: %s walks, %s moves, %s/s", r.Elapsed.Round(time.Second), short(float64(r.Walks)), short(float64(r.Moves)), short(perSecond(r.Moves, r.Elapsed)))
 	if r.Findings > 0 {
 		text += "; findings " + short(float64(r.Findings))
 	}
-	switch {
-	case p.bar != nil:
-		p.bar.Describe(text)
-		_ = p.bar.Set64(int64(r.Walks))
-	case r.Elapsed-p.last.Elapsed >= lineEvery:
-		fmt.Fprintln(p.w, "fuzz: "+text)
-		p.last.Elapsed = r.Elapsed
+	p.show("fuzz", text, r.Walks)
+	p.last.Elapsed = r.Elapsed
+}
+
+// tellMutants tells how many rules were broken so far, and how often nobody
+// noticed.
+func (p *progress) tellMutants(elapsed time.Duration, done, total, holes int) {
+	if !p.due(elapsed) {
+		return
 	}
+	p.show("mutate", fmt.Sprintf("%d of %d, %s", done, total, plural(holes, "hole")), uint64(done))
+	p.last.Elapsed = elapsed
+}
+
+// due reports whether it is time to show something again.
+func (p *progress) due(elapsed time.Duration) bool {
+	every := lineEvery
+	if p.bar != nil {
+		every = barEvery
+	}
+	return elapsed-p.last.Elapsed >= every
+}
+
+// show shows what a command has done by now.
+func (p *progress) show(command, text string, done uint64) {
+	if p.bar == nil {
+		fmt.Fprintln(p.w, command+": "+text)
+		return
+	}
+	p.bar.Describe(text)
+	_ = p.bar.Set64(int64(done))
 }
 
 // end takes the bar away.

@@ -353,10 +353,21 @@ func TestReentry(t *testing.T) {
 	require.NoError(t, r.Finalize(ctx))
 }
 
-// reentrant calls the host back from inside the first submission.
+// reentrant calls the host back from inside the first submission, and once its
+// notices were taken.
 type reentrant struct {
 	backend.Backend
 	during func(context.Context)
+	heard  func()
+}
+
+func (b *reentrant) Notices(dst []backend.Notice) (n int, dropped uint64) {
+	n, dropped = b.Backend.Notices(dst)
+	if f := b.heard; f != nil {
+		b.heard = nil
+		f()
+	}
+	return n, dropped
 }
 
 func (b *reentrant) Submit(ctx context.Context, s backend.Stream, l backend.Launch) backend.Result {
@@ -377,10 +388,15 @@ func TestSecondLaunchIsRefusedInTheNewState(t *testing.T) {
 	r := f.prepare()
 	second := make(chan error)
 	b.during = func(context.Context) {
+		// The device is for one goroutine at a time: the submission goes on when
+		// the second launch has asked it for notices, and waits for the first.
+		heard := make(chan struct{})
+		b.heard = func() { close(heard) }
 		go func() {
 			_, err := r.Launch(ctx)
 			second <- err
 		}()
+		<-heard
 	}
 	_, err := r.Launch(ctx)
 	require.NoError(t, err)

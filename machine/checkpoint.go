@@ -39,7 +39,7 @@ func (w *World) AppendBinary(dst []byte) []byte {
 		put(uint64(w.pools[i].capacity))
 	}
 	put(w.seq)
-	for _, v := range w.words[:w.queueAt] {
+	for _, v := range w.words[:len(w.rules.sorts)] {
 		put(v)
 	}
 	n := w.Queued()
@@ -56,7 +56,7 @@ func (w *World) AppendBinary(dst []byte) []byte {
 			b := w.base(MachineID(i), uint16(s))
 			h := unpackHeader(w.words[b])
 			put(w.words[b])
-			words := w.words[b+atFacts : b+w.pools[i].stride]
+			words := w.words[b+atFacts : b+m.size]
 			if h.flight == 0 {
 				words = words[:len(m.factTy)]
 			} else {
@@ -161,7 +161,7 @@ func (r *checkpointReader) read() error {
 		}
 	}
 	r.seq = r.next()
-	for i := range w.queueAt {
+	for i := range w.rules.sorts {
 		r.words[i] = r.next()
 	}
 	n := int(r.upTo(uint64(w.queueCap), "the number of events in the queue"))

@@ -89,6 +89,9 @@ type Machine struct {
 	// argBounds are those of argTy.
 	argBounds        [][]bounds
 	maxArgs, maxCall int
+	// An instance has size words. The only one begins at off among a world's
+	// words, and one of a pool begins there among those of its slot.
+	off, size int
 	// careful: a step may have to be undone, for a count out of range or an
 	// opaque function that panics.
 	careful bool
@@ -108,8 +111,17 @@ type Machine struct {
 
 // cell lists the rows of one state and event, in order.
 type cell struct {
+	which decision // which of the rows; none of them is the case after the last
 	rows  []*row
 	views []*view
+}
+
+// choose returns the row to take, or nil.
+func (c *cell) choose(f *frame) *row {
+	if n := c.which.first(f); n < len(c.rows) {
+		return c.rows[n]
+	}
+	return nil
 }
 
 type rowKind uint8
@@ -123,7 +135,7 @@ const (
 // row is a row from one state. What each step reads lies together, since the
 // rules of a lane are larger than the nearest cache.
 type row struct {
-	guard   boolFn // nil: always
+	guard   func(*frame) bool // nil: always; for an instance by itself, see Instance.Fire
 	kind    rowKind
 	hasCall bool
 	// plain rows touch only their own instance: no With, no Emit, no views.
@@ -131,20 +143,22 @@ type row struct {
 	// mints: it makes an identity, so that undoing it must give it back.
 	mints bool
 	idx   RowID
+	nth   int // of the rows of its cell
 	// views has a bit for each view of the cell that is read by what comes
 	// before the command, if there is one.
 	views  uint16
 	only   [NumOutcomes]*target // the target, where an outcome has just one
-	before []updateFn
+	before []update
 	with   []send
 
 	call     CallID
 	from     StateID
 	ev       EventID
-	callArgs []valueFn
+	callArgs []value
 	cell     *cell
 	inFlight []cell // per event, nil if no row is accepted during this row's command
-	targets  [NumOutcomes][]*target
+	targets  [NumOutcomes]*choice
+	then     []*target // all of them
 	reason   Reason
 
 	id        string
@@ -154,17 +168,23 @@ type row struct {
 	callTy    []Type
 }
 
+// choice is among the targets of an outcome.
+type choice struct {
+	which   decision
+	targets []*target
+}
+
 type target struct {
 	to     StateID
 	views  uint16 // of the cell, read by what is done here
 	idx    uint8
-	do     []updateFn
+	do     []update
 	with   []send
 	emit   []send
 	reason Reason
-	code   valueFn
-	ret    valueFn
-	when   boolFn
+	code   value
+	ret    value
+	when   *decision // nil: always
 	doFunc func(Facts)
 }
 
@@ -174,7 +194,7 @@ type send struct {
 	ref     FactID
 	byRef   bool
 	ev      EventID
-	args    []valueFn
+	args    []value
 	fits    bool // the arguments are of their types, whatever happens
 	printed string
 }
@@ -182,7 +202,8 @@ type send struct {
 type view struct {
 	name string
 	ty   Type
-	eval valueFn
+	eval value
+	expr *Expr
 }
 
 // Rules is a compiled set of Definitions: everything a world needs to run by.
@@ -199,6 +220,8 @@ type Rules struct {
 	pools    []string
 	poolOf   []int       // per machine; -1 for a single instance
 	firstOf  []MachineID // per pool, a machine of it
+	singles  int         // words of a world before its pools
+	blocks   []int       // per pool, words of a slot
 	hash     Hash
 	opaque   bool
 }
@@ -266,6 +289,7 @@ func (c *compiler) all(defs []*Definition) {
 	if len(c.errs) > 0 {
 		return
 	}
+	c.layout()
 	for _, m := range c.rules.machines {
 		c.link(m)
 	}
@@ -293,6 +317,7 @@ type compiler struct {
 	field string
 
 	rows, cells, text int // see maxRows, maxCells and maxCompiled
+	threading         int // see maxThreading
 }
 
 func (c *compiler) fail(format string, args ...any) {
@@ -390,6 +415,11 @@ func (c *compiler) declare(id MachineID, d *Definition) {
 		m.maxArgs = max(m.maxArgs, len(tys))
 		m.argTy = append(m.argTy, tys)
 	}
+	for i := range d.Rows {
+		if inv, err := ParseInvocation(d.Rows[i].Command); err == nil {
+			m.maxCall = max(m.maxCall, min(len(inv.Args), MaxArgs))
+		}
+	}
 	c.field = "identity"
 	c.atMost(len(d.Identity), MaxIdentity, "facts")
 	for _, n := range d.Identity {
@@ -428,6 +458,21 @@ func (c *compiler) typed(f Fact) Type {
 		t.sort = c.rules.sortID[t.Name]
 	}
 	return t
+}
+
+// layout gives every machine its place: the only instances first, and what is
+// side by side in one block. So where a rule reads is known before it runs.
+func (c *compiler) layout() {
+	r := c.rules
+	r.singles, r.blocks = len(r.sorts), make([]int, len(r.pools))
+	for i, m := range r.machines {
+		end := &r.singles
+		if p := r.poolOf[i]; p >= 0 {
+			end = &r.blocks[p]
+		}
+		m.size = atFacts + len(m.factTy) + m.maxArgs + m.maxCall
+		m.off, *end = *end, *end+m.size
+	}
 }
 
 // peers finds the machines that types name.
@@ -541,6 +586,7 @@ func (c *compiler) link(m *Machine) {
 		} else {
 			r.cell = &m.cells[int(r.from)*len(d.Events)+int(r.ev)]
 		}
+		r.nth = len(r.cell.rows)
 		r.cell.rows = append(r.cell.rows, r)
 		if len(r.cell.rows) == maxGuards+1 {
 			c.fail("more than %d rows of %q and %s", maxGuards, m.def.States[r.from].Name, m.def.Events[r.ev].Name)
@@ -570,20 +616,18 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	x := &exprCompiler{c: c, m: c.m, args: c.m.def.Events[r.ev].Args, argTy: c.m.argTy[r.ev], views: views, cell: r.cell}
 	c.field = "guard"
 	r.guardText = strings.TrimSpace(d.Guard)
-	if r.guardText != "" && r.guardText != "else" {
-		r.guard = x.boolText(r.guardText)
+	if g := c.guard(x, r, d.GuardFunc); g != nil {
+		r.guard = g.function()
+		r.cell.which.add(g, int32(^r.nth), next)
+	}
+	if r.nth == len(r.cell.rows)-1 {
+		rest := r.nth
+		if r.guard != nil {
+			rest++
+		}
+		r.cell.which.otherwise(rest, &c.threading)
 	}
 	c.m.careful = c.m.careful || d.GuardFunc != nil || d.DoFunc != nil
-	if d.GuardFunc != nil {
-		g, f := r.guard, d.GuardFunc
-		if r.guardText == "else" {
-			c.fail("else and GuardFunc exclude each other")
-		}
-		r.guard = func(fr *frame) bool { return (g == nil || g(fr)) && f(fr.w.lend(fr.facts)) }
-		if r.guardText == "" {
-			r.guardText = "(opaque)"
-		}
-	}
 	kinds := 0
 	for _, is := range []bool{d.Refuse != "", d.Defer, len(d.Then) > 0} {
 		if is {
@@ -631,11 +675,13 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	r.plain = len(r.with) == 0 && len(r.cell.views) == 0
 	c.field = "then"
 	c.atMost(len(d.Then), maxTargets, "targets")
+	var named [NumOutcomes][]*target
 	var later []*target // targets for every outcome not named
 	for i := range d.Then {
 		t := &d.Then[i]
 		field := func(f string) { c.field = fmt.Sprintf("then[%d].%s", i, f) }
 		tg := &target{idx: uint8(i), to: r.from, doFunc: d.DoFunc, reason: t.Error}
+		r.then = append(r.then, tg)
 		field("to")
 		if t.To != "" {
 			to, ok := c.m.states[t.To]
@@ -651,7 +697,9 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 		field("when")
 		x.reads = nil
 		if t.When != "" {
-			tg.when = x.boolText(t.When)
+			if e := x.parse(t.When); e != nil {
+				tg.when = x.condition(e)
+			}
 		}
 		x.reads = &tg.views
 		field("do")
@@ -689,7 +737,7 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 				c.fail("%v", err)
 				continue
 			}
-			r.targets[o] = append(r.targets[o], tg)
+			named[o] = append(named[o], tg)
 		}
 	}
 	r.mints = x.mints
@@ -703,30 +751,74 @@ func (c *compiler) compileRow(r *row, d *Row, views map[string]*view) {
 	if r.hasCall {
 		n = NumOutcomes
 	}
-	used := false
+	var rest *choice
 	for o := range n {
-		if r.targets[o] == nil {
-			r.targets[o] = later
-			used = used || len(later) > 0
-		}
-		ts := r.targets[o]
-		if len(ts) == 0 {
-			c.fail("no target for outcome %s", Outcome(o))
-			continue
-		}
-		if len(ts) == 1 {
-			r.only[o] = ts[0]
-		}
-		for i, t := range ts {
-			if last := i == len(ts)-1; last != (t.when == nil) {
-				c.fail("outcome %s: every target but the last has a when, and the last has none", Outcome(o))
-				break
+		ts := named[o]
+		if ts == nil {
+			if rest == nil {
+				rest = c.choice(Outcome(o), later)
 			}
+			r.targets[o] = rest
+		} else {
+			r.targets[o] = c.choice(Outcome(o), ts)
+		}
+		if x := r.targets[o]; x != nil && len(x.targets) == 1 {
+			r.only[o] = x.targets[0]
 		}
 	}
-	if len(later) > 0 && !used {
+	if len(later) > 0 && rest == nil {
 		c.fail("a target without on is never used: every outcome is named")
 	}
+}
+
+// choice compiles the choice among the targets of an outcome.
+func (c *compiler) choice(o Outcome, ts []*target) *choice {
+	if len(ts) == 0 {
+		c.fail("no target for outcome %s", o)
+		return nil
+	}
+	x := &choice{targets: ts}
+	last := len(ts) - 1
+	for i, t := range ts {
+		if (i == last) != (t.when == nil) {
+			c.fail("outcome %s: every target but the last has a when, and the last has none", o)
+			break
+		}
+		if i < last {
+			x.which.add(t.when, int32(^i), next)
+		}
+	}
+	x.which.otherwise(last, &c.threading)
+	return x
+}
+
+// guard compiles the condition that a row is taken on; nil if it takes what is left.
+func (c *compiler) guard(x *exprCompiler, r *row, opaque func(Facts) bool) *decision {
+	var e *Expr
+	switch r.guardText {
+	case "":
+	case "else":
+		if opaque != nil {
+			c.fail("else and GuardFunc exclude each other")
+		}
+	default:
+		if e = x.parse(r.guardText); e == nil {
+			return &decision{}
+		}
+	}
+	switch {
+	case opaque == nil && e == nil:
+		return nil
+	case opaque == nil:
+		return x.condition(e)
+	case e == nil:
+		r.guardText = "(opaque)"
+		return calls(func(fr *frame) bool { return opaque(fr.w.lend(fr.facts)) })
+	}
+	d := &decision{}
+	d.add(x.condition(e), next, no)
+	d.add(calls(func(fr *frame) bool { return opaque(fr.w.lend(fr.facts)) }), yes, no)
+	return d
 }
 
 // size is how much text of a row there is to compile.
@@ -803,12 +895,10 @@ func (c *compiler) reachable() {
 		s := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		for _, r := range from[s] {
-			for _, ts := range r.targets {
-				for _, t := range ts {
-					if !seen[t.to] {
-						seen[t.to] = true
-						todo = append(todo, t.to)
-					}
+			for _, t := range r.then {
+				if !seen[t.to] {
+					seen[t.to] = true
+					todo = append(todo, t.to)
 				}
 			}
 		}
@@ -861,10 +951,8 @@ func (c *compiler) jointsEnd() {
 			c.row, c.field = r.def, "with"
 			from := node{m.id, r.ev}
 			sends := append([]send(nil), r.with...)
-			for _, ts := range r.targets {
-				for _, t := range ts {
-					sends = append(sends, t.with...)
-				}
+			for _, t := range r.then {
+				sends = append(sends, t.with...)
 			}
 			for _, s := range sends {
 				to := node{s.peer, s.ev}

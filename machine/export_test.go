@@ -38,8 +38,8 @@ func (w *World) Renamed(perms [][]int, id func(sort int, v uint64) uint64, gen f
 	}
 	for i, m := range w.rules.machines {
 		for s := range w.pools[i].capacity {
-			from := w.words[w.base(MachineID(i), uint16(s)):][:w.pools[i].stride]
-			to := c.words[c.base(MachineID(i), uint16(slot(MachineID(i), s))):][:w.pools[i].stride]
+			from := w.words[w.base(MachineID(i), uint16(s)):][:w.rules.machines[i].size]
+			to := c.words[c.base(MachineID(i), uint16(slot(MachineID(i), s))):][:w.rules.machines[i].size]
 			copy(to, from)
 			h := unpackHeader(to[0])
 			h.gen = gen(h.gen)
@@ -72,7 +72,7 @@ func (w *World) Renamed(perms [][]int, id func(sort int, v uint64) uint64, gen f
 			}
 		}
 	}
-	for i := range c.queueAt {
+	for i := range c.rules.sorts {
 		c.words[i] += 1000 // how far identities have been counted
 	}
 	c.seq += 77

@@ -183,7 +183,7 @@ func fromAST(a ast.Expr) (*Expr, error) {
 			if err != nil {
 				return nil, err
 			}
-			// One flat node for a && b && c: fewer closures, simpler mutation.
+			// One flat node for a && b && c: simpler mutation.
 			if l := e.Args[0]; l.Op == op {
 				l.Args = append(l.Args, e.Args[1])
 				return l, nil

@@ -86,7 +86,8 @@ func (r *Rules) NewInstance(c InstanceConfig) (*Instance, error) {
 		if i.bound == 0 {
 			i.bound = 30 * time.Second
 		}
-		i.f.facts, i.f.self, i.f.w = w.factWords(0, 0), i.ref, w
+		i.f.facts, i.f.self, i.f.w, i.f.words = w.factWords(0, 0), i.ref, w, w.words
+		i.f.base[fromSelf] = w.base(0, 0)
 		i.cmd.Ref = i.ref
 		i.wake = make(chan struct{})
 		return i, nil
@@ -129,17 +130,17 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 		return i.slow(cc, ev, args)
 	}
 	old := i.word.Load()
-	rows := m.cells[int(old>>soloShift)*len(m.argTy)+int(ev)].rows
+	c := &m.cells[int(old>>soloShift)*len(m.argTy)+int(ev)]
 	if old&soloBusy != 0 {
 		return i.slow(cc, ev, args)
 	}
-	if len(rows) == 0 {
+	if len(c.rows) == 0 {
 		if m.badArgument(ev, args) >= 0 {
 			return i.slow(cc, ev, args)
 		}
 		return i.refuse(StateID(old>>soloShift), ev, nil)
 	}
-	r := rows[0]
+	r := c.rows[0]
 	if !i.word.CompareAndSwap(old, old|soloBusy) {
 		return i.slow(cc, ev, args)
 	}
@@ -148,7 +149,7 @@ func (i *Instance) Fire(ctx context.Context, ev EventID, args ...uint64) (Reply,
 		return i.whole(cc, ev, args)
 	}
 	if r.guard != nil && !r.guard(&i.f) {
-		r = i.another(r)
+		r = c.choose(&i.f)
 	}
 	if r == nil || r.kind == refusal {
 		state := i.State()
@@ -211,24 +212,11 @@ func (i *Instance) take(ev EventID, args []uint64) bool {
 	return i.m.badArgument(ev, args) < 0
 }
 
-// another returns the row to take when the first of its state and event says
-// no, or nil.
-func (i *Instance) another(first *row) *row {
-	for _, r := range first.cell.rows[1:] {
-		if r.guard == nil || r.guard(&i.f) {
-			return r
-		}
-	}
-	return nil
-}
-
 // prepare makes the changes before the row's command, and its arguments.
 func (i *Instance) prepare(r *row) {
-	for _, u := range r.before {
-		u(&i.f)
-	}
-	for n, a := range r.callArgs {
-		i.cmd.Args[n] = a(&i.f)
+	change(r.before, &i.f)
+	for n := range r.callArgs {
+		i.cmd.Args[n] = r.callArgs[n].of(&i.f)
 	}
 }
 
@@ -259,9 +247,7 @@ func (i *Instance) carryOut(cc *commandContext, r *row) *target {
 // with runtime.Goexit: nobody comes back to do it.
 func (i *Instance) abandon(r *row) {
 	t := r.pick(Panicked, &i.f)
-	for _, u := range t.do {
-		u(&i.f)
-	}
+	change(t.do, &i.f)
 	i.release(t.to)
 }
 
@@ -270,15 +256,13 @@ func (i *Instance) abandon(r *row) {
 func (i *Instance) arrive(r *row) (Reply, error) {
 	f := &i.f
 	t := r.pick(f.res.Outcome, f)
-	for _, u := range t.do {
-		u(f)
-	}
+	change(t.do, f)
 	reply := Reply{State: t.to, Row: r.idx}
-	if t.code != nil {
-		reply.Code = int32(uint32(t.code(f)))
+	if t.code.kind != noValue {
+		reply.Code = int32(uint32(t.code.of(f)))
 	}
-	if t.ret != nil {
-		reply.Value = t.ret(f)
+	if t.ret.kind != noValue {
+		reply.Value = t.ret.of(f)
 	}
 	var err error
 	if t.reason != "" {
@@ -354,7 +338,7 @@ func (i *Instance) answer(cc *commandContext) (caught any) {
 
 // bare reports whether a target only names the state to go to.
 func (t *target) bare() bool {
-	return len(t.do) == 0 && t.code == nil && t.ret == nil && t.reason == ""
+	return len(t.do) == 0 && t.code.kind == noValue && t.ret.kind == noValue && t.reason == ""
 }
 
 // checked panics if the outcome is none: the command's code is wrong, and

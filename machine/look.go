@@ -21,8 +21,13 @@ func (w *World) Occupant(m MachineID, slot int) (StateID, []uint64) {
 // occupancy, state, facts and command in flight. Both worlds must be of the same
 // rules and the same [Config].
 func (w *World) Same(o *World, m MachineID) bool {
-	p, q := &w.pools[m], &o.pools[m]
-	return slices.Equal(w.words[p.at:p.at+p.capacity*p.stride], o.words[q.at:q.at+q.capacity*q.stride])
+	p, size := &w.pools[m], w.rules.machines[m].size
+	for b, n := p.at, p.capacity; n > 0; b, n = b+p.stride, n-1 {
+		if !slices.Equal(w.words[b:b+size], o.words[b:b+size]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Fresh returns a world of the same rules and the same [Config], as it began. It

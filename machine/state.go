@@ -21,8 +21,7 @@ func (w *World) AppendState(dst []byte) []byte {
 	n := w.Queued()
 	dst = binary.AppendUvarint(dst, uint64(n))
 	dst = appendWords(dst, w.words[:w.queueAt])
-	dst = appendWords(dst, w.words[w.entry(0):w.entry(n)])
-	return appendWords(dst, w.words[w.entry(w.queueCap+1):])
+	return appendWords(dst, w.words[w.entry(0):w.entry(n)])
 }
 
 // SetState makes w the world that [World.AppendState] wrote, and allocates
@@ -39,11 +38,10 @@ func (w *World) SetState(src []byte) error {
 	if n > uint64(w.queueCap) {
 		return &CheckpointError{r.at, fmt.Sprintf("a queue of %d: this one holds %d", n, w.queueCap)}
 	}
-	words, first, last, end := w.spare, w.entry(0), w.entry(int(n)), w.entry(w.queueCap+1) // past last nothing is read
+	words := w.spare
 	r.words(words[:w.queueAt])
 	words[w.queueAt] = n
-	r.words(words[first:last])
-	r.words(words[end:])
+	r.words(words[w.entry(0):w.entry(int(n))]) // past it nothing is read
 	switch {
 	case !r.ok:
 		return &CheckpointError{r.at, "a state that is cut short"}
@@ -51,6 +49,7 @@ func (w *World) SetState(src []byte) error {
 		return &CheckpointError{r.at, fmt.Sprintf("%d bytes too many", len(src)-r.at)}
 	}
 	w.words, w.spare = words, w.words
+	w.wire()
 	w.seq, w.flying = seq, int(flying)
 	return nil
 }

@@ -189,7 +189,7 @@ func (w *World) Drop(ref Ref) *Step {
 	}
 	rec := w.record(Dropped, ref, nil, nil, origin{root: ref})
 	b := w.base(ref.Machine, ref.Slot)
-	clear(w.words[b : b+w.pools[ref.Machine].stride])
+	clear(w.words[b : b+w.rules.machines[ref.Machine].size])
 	w.words[b] = header{gen: ref.Gen + 1}.pack()
 	s.State, s.Seq = 0, w.seq
 	if rec >= 0 {
@@ -352,21 +352,19 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		c = &flying.inFlight[ev]
 	}
 	nf := len(m.factTy)
-	f.facts, f.at = w.words[b+atFacts:b+atFacts+nf:b+atFacts+nf], b
+	f.facts, f.base[fromSelf], f.base[fromBeside] = w.words[b+atFacts:b+atFacts+nf:b+atFacts+nf], b, b
 	if len(args) > 0 && &args[0] != &f.args[0] {
 		copy(f.args[:], args)
 	}
 	f.state, f.self, f.outOfRange, f.seen = uint64(h.state), ref, 0, 0
 	if w.recording() {
-		w.look(c, f, 1<<len(c.views)-1)
+		c.look(f, 1<<len(c.views)-1)
 	}
 	var r *row
-	for i, x := range c.rows {
-		if x.guard == nil || x.guard(f) {
-			r = x
-			break
-		}
-		f.said |= 1 << (uint(i) & 63)
+	nth := c.which.first(f)
+	f.said = 1<<nth - 1
+	if nth < len(c.rows) {
+		r = c.rows[nth]
 	}
 	if outer {
 		s.Said = f.said
@@ -380,13 +378,13 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		s.Status = Deferred
 		return false
 	}
-	w.look(c, f, r.views)
+	c.look(f, r.views)
 
 	var sp savepoint
 	if w.undoable(m, r) {
 		w.saveTo(&sp)
 		if w.quiet {
-			w.touch(b, w.pools[ref.Machine].stride)
+			w.touch(b, m.size)
 		} else {
 			w.touch(b, atFacts+nf) // what a command in flight keeps is written once nothing can fail
 		}
@@ -397,7 +395,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 	if !r.hasCall {
 		rec := w.record(Stepped, ref, f, r, o)
 		t := r.pick(OK, f)
-		w.look(c, f, t.views)
+		c.look(f, t.views)
 		if !w.apply(r, t, f, w.seq, o.root) {
 			w.restore(sp)
 			return w.untaken(ref, ev, r, args, o)
@@ -410,9 +408,7 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 
 	rec := w.record(Issued, ref, f, r, o)
 	seq := w.seq
-	for _, u := range r.before {
-		u(f)
-	}
+	change(r.before, f)
 	if rec >= 0 {
 		w.identify(rec)
 	}
@@ -430,8 +426,8 @@ func (w *World) issue(ref Ref, ev EventID, args []uint64, o origin) bool {
 		copy(w.words[b+atFacts+nf:], args)
 	}
 	at := b + atFacts + nf + m.maxArgs
-	for i, a := range r.callArgs {
-		cmd.Args[i] = a(f)
+	for i := range r.callArgs {
+		cmd.Args[i] = r.callArgs[i].of(f)
 		w.words[at+i] = cmd.Args[i]
 	}
 	w.words[b+atIssue], w.words[b+atRoot] = seq, o.root.Pack()
@@ -451,8 +447,14 @@ func (w *World) recording() bool { return w.config.Recorder != nil && !w.quiet }
 
 // look evaluates the views that are wanted and were not looked at: those that
 // something reads after the step's first change.
-func (w *World) look(c *cell, f *frame, want uint16) {
-	for left := want &^ f.seen; left != 0; left &= left - 1 {
+func (c *cell) look(f *frame, want uint16) {
+	if left := want &^ f.seen; left != 0 {
+		c.see(f, left)
+	}
+}
+
+func (c *cell) see(f *frame, left uint16) {
+	for ; left != 0; left &= left - 1 {
 		i := bits.TrailingZeros16(left)
 		f.see(i, c.views[i])
 	}
@@ -480,16 +482,16 @@ func (w *World) settle(ref Ref, res Result) bool {
 	r := &m.rows[h.flight-1]
 	nf := len(m.factTy)
 	f := &w.frames[0]
-	f.facts, f.at = w.words[b+atFacts:b+atFacts+nf:b+atFacts+nf], b
+	f.facts, f.base[fromSelf], f.base[fromBeside] = w.words[b+atFacts:b+atFacts+nf:b+atFacts+nf], b, b
 	if n := len(m.argTy[r.ev]); n > 0 {
 		copy(f.args[:], w.words[b+atFacts+nf:b+atFacts+nf+n])
 	}
 	f.state, f.self, f.outOfRange, f.seen, f.res = uint64(h.state), ref, 0, 0, res
 	if w.recording() {
-		w.look(r.cell, f, 1<<len(r.cell.views)-1)
+		r.cell.look(f, 1<<len(r.cell.views)-1)
 	}
 	t := r.pick(res.Outcome, f)
-	w.look(r.cell, f, t.views)
+	r.cell.look(f, t.views)
 	o := origin{root: UnpackRef(w.words[b+atRoot]), via: ViaHost, parent: w.words[b+atIssue]}
 	s.Event, s.Row, s.Root = r.ev, r.idx, o.root
 	var sp savepoint
@@ -518,7 +520,7 @@ func (w *World) settle(ref Ref, res Result) bool {
 		return false
 	}
 	if m.maxArgs+m.maxCall > 0 {
-		clear(w.words[b+atFacts+nf : b+w.pools[ref.Machine].stride])
+		clear(w.words[b+atFacts+nf : b+m.size])
 	}
 	if rec >= 0 {
 		w.records[rec].Result = res
@@ -532,22 +534,15 @@ func (r *row) pick(o Outcome, f *frame) *target {
 	if t := r.only[o]; t != nil {
 		return t
 	}
-	ts := r.targets[o]
-	for _, t := range ts {
-		if t.when == nil || t.when(f) {
-			return t
-		}
-	}
-	return ts[len(ts)-1]
+	c := r.targets[o]
+	return c.targets[c.which.first(f)]
 }
 
 // apply makes a target's changes. If it returns false it has said why in
 // w.step, and the caller restores.
 func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
 	s := &w.step
-	for _, u := range t.do {
-		u(f)
-	}
+	change(t.do, f)
 	if t.doFunc != nil {
 		t.doFunc(f.facts)
 		for i, ty := range w.rules.machines[f.self.Machine].factTy {
@@ -560,7 +555,8 @@ func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
 		s.Refusal, s.Fact = OutOfRange, f.outOfRange-1
 		return false
 	}
-	w.words[f.at] = w.words[f.at]&^stateBits | uint64(t.to)
+	b := f.base[fromSelf]
+	w.words[b] = w.words[b]&^stateBits | uint64(t.to)
 	if len(t.with) > 0 && !w.joint(t.with, f, seq, root) {
 		return false
 	}
@@ -571,11 +567,11 @@ func (w *World) apply(r *row, t *target, f *frame, seq uint64, root Ref) bool {
 	}
 	if w.depth == 0 {
 		s.Status, s.Row, s.Target, s.State, s.Seq, s.Reason = Accepted, r.idx, t.idx, t.to, seq, t.reason
-		if t.code != nil {
-			s.Code = int32(uint32(t.code(f)))
+		if t.code.kind != noValue {
+			s.Code = int32(uint32(t.code.of(f)))
 		}
-		if t.ret != nil {
-			s.Return = t.ret(f)
+		if t.ret.kind != noValue {
+			s.Return = t.ret.of(f)
 		}
 	}
 	return true
@@ -611,8 +607,8 @@ func (w *World) joint(sends []send, f *frame, seq uint64, root Ref) bool {
 		}
 		w.depth++
 		args := w.frames[w.depth].args[:len(x.args)]
-		for j, a := range x.args {
-			args[j] = a(f)
+		for j := range x.args {
+			args[j] = x.args[j].of(f)
 		}
 		ok = w.issue(to, x.ev, args, origin{root: root, via: ViaJoint, fits: x.fits, parent: seq})
 		w.depth--
@@ -638,8 +634,8 @@ func (w *World) enqueue(x *send, f *frame, seq uint64, root Ref) bool {
 	clear(e)
 	e[entryRoot], e[entryRef], e[entryParent] = root.Pack(), to.Pack(), seq
 	e[entryEvent] = uint64(x.ev) | uint64(len(x.args))<<16
-	for j, a := range x.args {
-		e[entryArgs+j] = a(f)
+	for j := range x.args {
+		e[entryArgs+j] = x.args[j].of(f)
 	}
 	w.words[w.queueAt]++
 	return true

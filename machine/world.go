@@ -31,7 +31,8 @@ type World struct {
 	rules  *Rules
 	config Config
 	// words holds, in order: a fresh counter for each sort of identity, the
-	// queue (a count, then entries), and the instances of each machine.
+	// instances of machines that have only one, those of each pool, slot by slot,
+	// and the queue (a count, then entries).
 	words []uint64
 	pools *[256]place // shared by clones, never changed
 
@@ -59,6 +60,8 @@ type World struct {
 // maxJoint bounds how deep joint steps may call one another.
 const maxJoint = 6
 
+// place says where the instances of a machine are: that of slot 0 at at, and
+// each of the next ones stride words further.
 type place struct {
 	at, stride, capacity int
 }
@@ -114,31 +117,35 @@ func (r *Rules) NewWorld(c Config) (*World, error) {
 			return nil, fmt.Errorf("%s", Unknown("pool", name, r.pools))
 		}
 	}
-	at := len(r.sorts)
+	at := r.singles
+	starts := make([]int, len(r.pools))
+	for i, name := range r.pools {
+		n := c.Pools[name]
+		if n < 1 || n > 4096 {
+			return nil, fmt.Errorf("pool %q of %d: want 1 to 4096", name, n)
+		}
+		starts[i] = at
+		at += n * r.blocks[i]
+	}
+	for i, m := range r.machines {
+		w.pools[i] = place{at: m.off, stride: m.size, capacity: 1}
+		if p := r.poolOf[i]; p >= 0 {
+			w.pools[i] = place{at: starts[p] + m.off, stride: r.blocks[p], capacity: c.Pools[m.def.Pool]}
+		}
+	}
 	w.queueAt = at
 	at += 1 + (w.queueCap+1)*entryWords // one more for the event being taken
-	for i, m := range r.machines {
-		p := place{at: at, stride: atFacts + len(m.factTy) + m.maxArgs + m.maxCall, capacity: 1}
-		if m.def.Pool != "" {
-			p.capacity = c.Pools[m.def.Pool]
-			if p.capacity < 1 || p.capacity > 4096 {
-				return nil, fmt.Errorf("pool %q of %d: want 1 to 4096", m.def.Pool, p.capacity)
-			}
-		}
-		w.pools[i] = p
-		at += p.stride * p.capacity
-	}
 	w.words = make([]uint64, at)
 	w.wire()
 	return w, nil
 }
 
-// wire lets frames find their world.
+// wire lets frames find their world, and its words.
 func (w *World) wire() {
 	for i := range w.frames {
-		w.frames[i].w = w
+		w.frames[i].w, w.frames[i].words = w, w.words
 	}
-	w.inner.w = w
+	w.inner.w, w.inner.words = w, w.words
 }
 
 func contains(list []string, s string) bool {

@@ -7,8 +7,9 @@ import (
 
 // frame is what an expression sees: one instance, one event, one answer.
 type frame struct {
+	words []uint64 // the world's
 	facts []uint64
-	at    int // of the instance, in the world's words
+	base  [numBases]int // see fromStart and the others
 	args  [MaxArgs]uint64
 	views [MaxViews]uint64
 	seen  uint16 // a bit for each view that was looked at
@@ -23,13 +24,8 @@ type frame struct {
 	during RowID
 }
 
-type (
-	boolFn   func(*frame) bool
-	valueFn  func(*frame) uint64
-	updateFn func(*frame)
-)
-
-// exprCompiler turns expressions into closures, in the scope of one row or view.
+// exprCompiler turns expressions into values and decisions, in the scope of one
+// row or view.
 type exprCompiler struct {
 	c        *compiler
 	m        *Machine // whose facts bare names are; nil inside a view's outermost scope
@@ -53,36 +49,28 @@ func (x *exprCompiler) parse(text string) *Expr {
 	return e
 }
 
-func (x *exprCompiler) boolText(text string) boolFn {
+func (x *exprCompiler) valueText(text string, want Type) value {
 	e := x.parse(text)
 	if e == nil {
-		return nil
-	}
-	return x.boolean(e)
-}
-
-func (x *exprCompiler) valueText(text string, want Type) valueFn {
-	e := x.parse(text)
-	if e == nil {
-		return nil
+		return value{}
 	}
 	return x.value(e, want)
 }
 
-func (x *exprCompiler) anyText(text string) (valueFn, Type) {
+func (x *exprCompiler) anyText(text string) (value, Type) {
 	e := x.parse(text)
 	if e == nil {
-		return nil, Type{}
+		return value{}, Type{}
 	}
 	return x.any(e)
 }
 
 // any compiles an expression whose own form gives its type.
-func (x *exprCompiler) any(e *Expr) (valueFn, Type) {
+func (x *exprCompiler) any(e *Expr) (value, Type) {
 	ty, ok := x.typeOf(e)
 	if !ok {
 		x.explain(e)
-		return nil, Type{}
+		return value{}, Type{}
 	}
 	return x.value(e, ty), ty
 }
@@ -173,140 +161,6 @@ func (x *exprCompiler) peer(name string) *Machine {
 	return x.c.rules.byName[name]
 }
 
-func (x *exprCompiler) boolean(e *Expr) boolFn { return x.test(e, true) }
-
-// test compiles a condition, or its contrary if want is false.
-func (x *exprCompiler) test(e *Expr, want bool) boolFn {
-	switch e.Op {
-	case OpNot:
-		return x.test(e.Args[0], !want)
-	case OpAnd, OpOr:
-		return x.combine(e, want)
-	case OpEq:
-		return x.equal(e, want)
-	case OpLess:
-		a, at := x.any(e.Args[0])
-		b, bt := x.any(e.Args[1])
-		if a == nil || b == nil {
-			return nil
-		}
-		if at.Kind != Int || bt.Kind != Int {
-			x.c.fail("%s: < is only for int", e)
-			return nil
-		}
-		return func(fr *frame) bool { return (a(fr) < b(fr)) == want }
-	}
-	v := x.value(e, Type{Kind: Bool})
-	if v == nil {
-		return nil
-	}
-	if o, ok := x.operand(e); ok {
-		return o.is(0, !want)
-	}
-	return func(fr *frame) bool { return (v(fr) != 0) == want }
-}
-
-// combine compiles && and ||. Words of the world that stand together are gone
-// through in one loop.
-func (x *exprCompiler) combine(e *Expr, want bool) boolFn {
-	and := (e.Op == OpAnd) == want
-	var fs []boolFn
-	var run []term
-	for i, a := range e.Args {
-		f := x.test(a, want)
-		t, ok := x.term(a, want)
-		if ok {
-			run = append(run, t)
-		}
-		if len(run) > 0 && (!ok || i == len(e.Args)-1) {
-			fs = append(fs, every(run, and))
-			run = nil
-		}
-		if !ok {
-			fs = append(fs, f)
-		}
-	}
-	switch len(fs) {
-	case 1:
-		return fs[0]
-	case 2:
-		a, b := fs[0], fs[1]
-		if and {
-			return func(fr *frame) bool { return a(fr) && b(fr) }
-		}
-		return func(fr *frame) bool { return a(fr) || b(fr) }
-	}
-	return func(fr *frame) bool {
-		for _, f := range fs {
-			if f(fr) != and {
-				return !and
-			}
-		}
-		return and
-	}
-}
-
-// term reports whether a condition that compiles is a term.
-func (x *exprCompiler) term(e *Expr, want bool) (t term, ok bool) {
-	for ; e.Op == OpNot; e = e.Args[0] {
-		want = !want
-	}
-	c := uint64(0)
-	if e.Op == OpEq {
-		ty, ok := x.typeOf(e.Args[0])
-		if !ok {
-			return t, false
-		}
-		if c, ok = x.constant(e.Args[1], ty); !ok {
-			return t, false
-		}
-		e = e.Args[0]
-	} else {
-		want = !want
-	}
-	if e.Op != OpField || e.Peer == "arg" || e.Peer == "res" || e.Peer == "view" || x.peer(e.Peer) == nil {
-		return t, false
-	}
-	o, ok := x.operand(e)
-	if !ok {
-		return t, false
-	}
-	return o.term(c, want)
-}
-
-func (x *exprCompiler) equal(e *Expr, want bool) boolFn {
-	l, r := e.Args[0], e.Args[1]
-	ty, ok := x.typeOf(l)
-	if !ok || l.Op == OpConst || l.isAnswer() {
-		if rt, rok := x.typeOf(r); rok {
-			ty, ok = rt, true
-		}
-	}
-	if !ok {
-		x.explain(l)
-		return nil
-	}
-	a, b := x.value(l, ty), x.value(r, ty)
-	if a == nil || b == nil {
-		return nil
-	}
-	lc, lconst := x.constant(l, ty)
-	rc, rconst := x.constant(r, ty)
-	if !lconst {
-		if o, ok := x.operand(l); ok {
-			if rconst {
-				return o.is(rc, want)
-			}
-			if p, ok := x.operand(r); ok {
-				return o.same(p, want)
-			}
-		}
-	} else if o, ok := x.operand(r); ok && !rconst {
-		return o.is(lc, want)
-	}
-	return func(fr *frame) bool { return (a(fr) == b(fr)) == want }
-}
-
 func (x *exprCompiler) ownArg(e *Expr) (int, bool) {
 	if e.Op == OpField && e.Peer == "arg" {
 		for i, a := range x.args {
@@ -382,13 +236,13 @@ func (x *exprCompiler) explain(e *Expr) {
 }
 
 // value compiles an expression that must be of the type.
-func (x *exprCompiler) value(e *Expr, want Type) valueFn {
+func (x *exprCompiler) value(e *Expr, want Type) value {
 	if c, ok := x.constant(e, want); ok {
-		return func(*frame) uint64 { return c }
+		return value{kind: constant, c: c}
 	}
 	if e.Op == OpConst || e.Op == OpText {
 		x.c.fail("%s is not a value of type %s", e, want)
-		return nil
+		return value{}
 	}
 	ty, ok := x.typeOf(e)
 	if !ok {
@@ -397,56 +251,26 @@ func (x *exprCompiler) value(e *Expr, want Type) valueFn {
 		} else {
 			x.explain(e)
 		}
-		return nil
+		return value{}
 	}
 	if !ty.matches(want) && !e.isAnswer() {
 		x.c.fail("%s is of type %s, not %s", e, ty, want)
-		return nil
+		return value{}
+	}
+	x, e = x.inPlace(e)
+	if c, ok := x.constant(e, ty); ok {
+		return value{kind: constant, c: c}
 	}
 	switch e.Op {
 	case OpName:
-		if e.Name == "self" {
-			return func(fr *frame) uint64 { return fr.self.Pack() }
-		}
-		o, _ := x.operand(e)
-		return o.value()
+		return x.name(e.Name)
 	case OpField:
 		return x.field(e)
 	case OpCall:
 		return x.aggregate(e)
 	}
-	b := x.boolean(e)
-	if b == nil {
-		return nil
-	}
-	return func(fr *frame) uint64 { return BoolWord(b(fr)) }
-}
-
-func (x *exprCompiler) field(e *Expr) valueFn {
-	switch e.Peer {
-	case "arg", "view":
-	case "res":
-		if !x.settling {
-			x.c.fail("%s: there is no answer yet; res belongs to the targets of a command", e)
-			return nil
-		}
-		switch e.Name {
-		case "code":
-			return func(fr *frame) uint64 { return CodeWord(fr.res.Code) }
-		case "last":
-			return func(fr *frame) uint64 { return CodeWord(fr.res.Last) }
-		case "accepted":
-			return func(fr *frame) uint64 { return BoolWord(fr.res.Accepted) }
-		}
-		return func(fr *frame) uint64 { return fr.res.Value }
-	default:
-		if !x.viewing {
-			x.c.fail("%s: facts of other instances are read through a view", e)
-			return nil
-		}
-	}
-	o, _ := x.operand(e)
-	return o.value()
+	d := x.condition(e)
+	return compute(func(fr *frame) uint64 { return BoolWord(d.first(fr) == 0) })
 }
 
 func (x *exprCompiler) scope() *Machine {
@@ -481,41 +305,41 @@ func (x *exprCompiler) cellView(v *view) int {
 }
 
 // aggregate compiles any(machine, e), count(machine, e) and first(machine, e).
-func (x *exprCompiler) aggregate(e *Expr) valueFn {
+func (x *exprCompiler) aggregate(e *Expr) value {
 	if !x.viewing {
 		x.c.fail("%s: other instances are read through a view", e)
-		return nil
+		return value{}
 	}
 	if len(e.Args) != 2 || e.Args[0].Op != OpName {
 		x.c.fail("%s: want %s(machine, expression)", e, e.Name)
-		return nil
+		return value{}
 	}
 	p := x.c.rules.byName[e.Args[0].Name]
 	if p == nil {
 		x.c.fail("%s", unknown("machine", e.Args[0].Name, x.c.rules.byName))
-		return nil
+		return value{}
 	}
 	if x.outer != nil {
 		x.c.fail("%s: no nesting", e)
-		return nil
+		return value{}
 	}
 	in := &exprCompiler{c: x.c, m: p, viewing: true, outer: x.m}
-	cond, state := in.boolean(e.Args[1]), in.stateOf(e.Args[1])
+	cond, state := in.condition(e.Args[1]), in.stateOf(e.Args[1])
 	count, first, nf := e.Name == "count", e.Name == "first", len(p.factTy)
-	return func(fr *frame) uint64 {
+	return compute(func(fr *frame) uint64 {
 		var n uint64
 		w := fr.w
 		inner := &w.inner
-		inner.self = fr.self
+		inner.self, inner.base[fromBeside] = fr.self, fr.base[fromBeside]
 		at := &w.pools[p.id]
 		for s, b := 0, at.at; s < at.capacity; s, b = s+1, b+at.stride {
 			h := unpackHeader(w.words[b])
 			if state >= 0 && int(h.state) != state {
 				continue
 			}
-			inner.facts = w.words[b+atFacts : b+atFacts+nf]
+			inner.facts, inner.base[fromSelf] = w.words[b+atFacts:b+atFacts+nf], b
 			inner.state = uint64(h.state)
-			if cond(inner) {
+			if cond.first(inner) == 0 {
 				if first {
 					return Ref{Machine: p.id, Slot: uint16(s), Gen: h.gen}.Pack()
 				}
@@ -526,7 +350,7 @@ func (x *exprCompiler) aggregate(e *Expr) valueFn {
 			}
 		}
 		return n
-	}
+	})
 }
 
 // stateOf returns the state that an instance must be in for a condition to
@@ -549,99 +373,110 @@ func (x *exprCompiler) stateOf(e *Expr) int {
 
 func (c *compiler) view(v View) *view {
 	x := &exprCompiler{c: c, m: c.m, viewing: true}
-	eval, ty := x.anyText(v.Expr)
+	e := x.parse(v.Expr)
+	if e == nil {
+		return &view{name: v.Name}
+	}
+	eval, ty := x.any(e)
 	if ty.Kind == stateOf {
 		c.fail("%s: compare the state with a name", v.Name)
 	}
-	return &view{name: v.Name, ty: ty, eval: eval}
+	if eval.kind == noValue {
+		e = nil // its faults are told once
+	}
+	return &view{name: v.Name, ty: ty, eval: eval, expr: e}
+}
+
+// inPlace returns what a view looks at, and the scope to compile it in, where it
+// may be looked at again instead of once a step: nothing has changed yet, and
+// going through a machine would cost more than keeping what was found.
+func (x *exprCompiler) inPlace(e *Expr) (*exprCompiler, *Expr) {
+	if e.Op != OpField || e.Peer != "view" || x.reads != nil {
+		return x, e
+	}
+	v := x.views[e.Name]
+	if v == nil || v.expr == nil || v.expr.aggregates() {
+		return x, e
+	}
+	x.cellView(v)
+	return &exprCompiler{c: x.c, m: x.m, viewing: true}, v.expr
+}
+
+// aggregates reports whether an expression goes through a machine.
+func (e *Expr) aggregates() bool {
+	return e.Op == OpCall || slices.ContainsFunc(e.Args, (*Expr).aggregates)
 }
 
 // updates compiles a list of updates; an update past its type's range marks the frame.
-func (x *exprCompiler) updates(text string) []updateFn {
+func (x *exprCompiler) updates(text string) []update {
 	us, err := ParseUpdates(text)
 	if err != nil {
 		x.c.fail("%v", err)
 		return nil
 	}
-	var out []updateFn
+	var out []update
 	for _, u := range us {
 		f, ok := x.m.facts[u.Fact]
 		if !ok {
 			x.c.fail("%s", unknown("fact", u.Fact, x.m.facts))
 			continue
 		}
-		ty := x.m.factTy[f]
-		switch {
-		case u.Op != Assign && ty.Kind != Int:
-			x.c.fail("%s: only an int can be counted", u)
-		case u.Op == Increment:
-			x.m.careful = true
-			most := ty.Max
-			out = append(out, func(fr *frame) {
-				if fr.facts[f] >= most {
-					fr.outOfRange = int(f) + 1
-					return
-				}
-				fr.facts[f]++
-			})
-		case u.Op == Decrement:
-			x.m.careful = true
-			out = append(out, func(fr *frame) {
-				if fr.facts[f] == 0 {
-					fr.outOfRange = int(f) + 1
-					return
-				}
-				fr.facts[f]--
-			})
-		case u.Expr.Op == OpCall && u.Expr.Name == "fresh":
-			if ty.Kind != ID || len(u.Expr.Args) > 0 {
-				x.c.fail("%s: fresh() makes an identity", u)
-				continue
-			}
-			x.mints = true
-			out = append(out, func(fr *frame) { fr.facts[f] = fr.w.fresh(ty.sort) })
-		default:
-			if c, ok := x.constant(u.Expr, ty); ok {
-				out = append(out, func(fr *frame) { fr.facts[f] = c })
-				continue
-			}
-			v := x.value(u.Expr, ty)
-			if v == nil {
-				continue
-			}
-			if u.Expr.isAnswer() {
-				x.m.careful = true
-				out = append(out, func(fr *frame) {
-					n := v(fr)
-					if !ty.check(n) {
-						fr.outOfRange = int(f) + 1
-						return
-					}
-					fr.facts[f] = n
-				})
-				continue
-			}
-			if ty.Kind == Int {
-				x.m.careful = true
-				most := ty.Max
-				out = append(out, func(fr *frame) {
-					n := v(fr)
-					if n > most {
-						fr.outOfRange = int(f) + 1
-						return
-					}
-					fr.facts[f] = n
-				})
-				continue
-			}
-			if i, ok := x.ownArg(u.Expr); ok {
-				out = append(out, func(fr *frame) { fr.facts[f] = fr.args[i] })
-				continue
-			}
-			out = append(out, func(fr *frame) { fr.facts[f] = v(fr) })
+		if n, ok := x.update(f, u); ok {
+			out = append(out, n)
 		}
 	}
 	return out
+}
+
+func (x *exprCompiler) update(f FactID, u Update) (out update, ok bool) {
+	out.fact = f
+	ty := x.m.factTy[f]
+	switch {
+	case u.Op != Assign:
+		if ty.Kind != Int {
+			x.c.fail("%s: only an int can be counted", u)
+			return out, false
+		}
+		x.m.careful = true
+		end, by := ty.Max, uint64(1)
+		if u.Op == Decrement {
+			end, by = 0, ^uint64(0)
+		}
+		out.do = func(fr *frame) {
+			if fr.facts[f] == end {
+				fr.outOfRange = int(f) + 1
+				return
+			}
+			fr.facts[f] += by
+		}
+		return out, true
+	case u.Expr.Op == OpCall && u.Expr.Name == "fresh":
+		if ty.Kind != ID || len(u.Expr.Args) > 0 {
+			x.c.fail("%s: fresh() makes an identity", u)
+			return out, false
+		}
+		x.mints = true
+		out.do = func(fr *frame) { fr.facts[f] = fr.w.fresh(ty.sort) }
+		return out, true
+	}
+	v := x.value(u.Expr, ty)
+	if v.kind == noValue {
+		return out, false
+	}
+	if out.to = v; x.fits(u.Expr, ty) && ty.Kind != Int || v.kind == constant {
+		return out, true
+	}
+	x.m.careful = true
+	within := ty.bounds()
+	out.do = func(fr *frame) {
+		n := v.of(fr)
+		if !within.hold(n) {
+			fr.outOfRange = int(f) + 1
+			return
+		}
+		fr.facts[f] = n
+	}
+	return out, true
 }
 
 func (x *exprCompiler) sends(texts []string) []send {
@@ -696,7 +531,7 @@ func (x *exprCompiler) send(text string) (send, bool) {
 	s.fits = true
 	for i, a := range inv.Args {
 		v := x.value(a, tys[i])
-		if v == nil {
+		if v.kind == noValue {
 			return send{}, false
 		}
 		s.fits = s.fits && x.fits(a, tys[i])
@@ -739,11 +574,10 @@ func (x *exprCompiler) command(r *row, text string) {
 	r.call = id
 	for _, a := range inv.Args {
 		v, ty := x.any(a)
-		if v == nil {
+		if v.kind == noValue {
 			return
 		}
 		r.callArgs = append(r.callArgs, v)
 		r.callTy = append(r.callTy, ty)
 	}
-	x.m.maxCall = max(x.m.maxCall, len(r.callArgs))
 }

@@ -416,7 +416,10 @@ func (c *compiler) declare(id MachineID, d *Definition) {
 		m.argTy = append(m.argTy, tys)
 	}
 	for i := range d.Rows {
-		if inv, err := ParseInvocation(d.Rows[i].Command); err == nil {
+		if d.Rows[i].Command == "" {
+			continue
+		}
+		if inv, err := ParseInvocation(d.Rows[i].Command); err == nil { // else command tells
 			m.maxCall = max(m.maxCall, min(len(inv.Args), MaxArgs))
 		}
 	}

@@ -276,6 +276,9 @@ func (x *exprCompiler) equal(l, r *Expr) *decision {
 	a, b := x.value(l, ty), x.value(r, ty)
 	if t, ok := equal(a, b); ok {
 		t.yes, t.no = yes, no
+		if ty.Kind == Bool && t.kind != wordIsArg && t.c == 1 {
+			t.c, t.yes, t.no = 0, no, yes // as the bare name of it is tested
+		}
 		return &decision{tests: []test{t}}
 	}
 	return calls(func(fr *frame) bool { return a.of(fr) == b.of(fr) })

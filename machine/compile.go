@@ -809,19 +809,22 @@ func (c *compiler) guard(x *exprCompiler, r *row, opaque func(Facts) bool) *deci
 			return &decision{}
 		}
 	}
-	switch {
-	case opaque == nil && e == nil:
-		return nil
-	case opaque == nil:
-		return x.condition(e)
-	case e == nil:
-		r.guardText = "(opaque)"
-		return calls(func(fr *frame) bool { return opaque(fr.w.lend(fr.facts)) })
+	var d *decision
+	if e != nil {
+		d = x.condition(e)
 	}
-	d := &decision{}
-	d.add(x.condition(e), next, no)
-	d.add(calls(func(fr *frame) bool { return opaque(fr.w.lend(fr.facts)) }), yes, no)
-	return d
+	if opaque == nil {
+		return d
+	}
+	says := calls(func(fr *frame) bool { return opaque(fr.w.lend(fr.facts)) })
+	if d == nil {
+		r.guardText = "(opaque)"
+		return says
+	}
+	both := &decision{}
+	both.add(d, next, no)
+	both.add(says, yes, no)
+	return both
 }
 
 // size is how much text of a row there is to compile.

@@ -11,51 +11,42 @@ type decision struct {
 	rest  int32               // the case that holds if no test comes out for another
 }
 
-// test looks at one thing. yes and no are the test to go on with, or ^k for case
-// k, or 0 for the test right after this one: what is at hand need not be looked up.
+// test holds a value against c, or against the argument at c for wordIsArg. What
+// is computed is the answer itself: of fns[at]. yes and no are the test to go on
+// with, or ^k for case k, or 0 for the test right after this one: what is at hand
+// need not be looked up.
 type test struct {
-	kind    testKind
-	base    uint8 // where at is counted from: an index into frame.base
+	kind    valueKind
+	base    uint8 // see value, as for at
 	at      int32
 	yes, no int32
 	c       uint64
 }
-
-type testKind uint8
-
-const (
-	wordIs    testKind = iota // a word of the world is c
-	wordIsArg                 // a word of the world is the argument at c
-	stateIs                   // the state of another instance is c
-	argIs                     // the argument at at is c
-	selfIs                    // the state of the instance is c
-	holds                     // fns[at] says so
-)
 
 // first returns the first case that holds.
 func (d *decision) first(fr *frame) int {
 	if len(d.tests) == 0 {
 		return int(d.rest)
 	}
-	return d.test(fr)
+	return d.walk(fr)
 }
 
-func (d *decision) test(fr *frame) int {
+func (d *decision) walk(fr *frame) int {
 	for i := int32(0); ; {
 		t := &d.tests[i]
 		var is bool
 		switch t.kind {
-		case wordIs:
+		case word:
 			is = fr.words[int(t.at)+fr.base[t.base%numBases]] == t.c
 		case wordIsArg:
 			is = fr.words[int(t.at)+fr.base[t.base%numBases]] == fr.args[t.c%MaxArgs]
-		case stateIs:
+		case peerState:
 			is = fr.words[int(t.at)+fr.base[t.base%numBases]]&stateBits == t.c
-		case selfIs:
+		case selfState:
 			is = fr.state == t.c
-		case argIs:
+		case argument:
 			is = fr.args[uint32(t.at)%MaxArgs] == t.c
-		case holds:
+		case computed:
 			is = d.fns[t.at](fr)
 		}
 		to := t.no
@@ -100,7 +91,7 @@ func (d *decision) add(c *decision, y, n int32) {
 	}
 	for _, t := range c.tests {
 		t.yes, t.no = link(t.yes), link(t.no)
-		if t.kind == holds {
+		if t.kind == computed {
 			t.at += fns
 		}
 		d.tests = append(d.tests, t)
@@ -193,7 +184,7 @@ type answered struct {
 // implied returns how a test must come out after others, if they tell.
 func implied(known []answered, t *test) (is, ok bool) {
 	for _, k := range known {
-		if k.t.kind != t.kind || k.t.base != t.base || k.t.at != t.at || t.kind == holds {
+		if k.t.kind != t.kind || k.t.base != t.base || k.t.at != t.at || t.kind == computed {
 			continue
 		}
 		switch {
@@ -208,13 +199,13 @@ func implied(known []answered, t *test) (is, ok bool) {
 
 // calls returns the condition that a function is.
 func calls(f func(*frame) bool) *decision {
-	return &decision{tests: []test{{kind: holds, c: 1, yes: yes, no: no}}, fns: []func(*frame) bool{f}}
+	return &decision{tests: []test{{kind: computed, yes: yes, no: no}}, fns: []func(*frame) bool{f}}
 }
 
 // function returns a condition as a function. What an instance by itself asks
 // most, one of its facts, has a function of its own.
 func (d *decision) function() func(*frame) bool {
-	if len(d.tests) == 1 && d.tests[0].kind == wordIs && d.tests[0].base == fromSelf {
+	if len(d.tests) == 1 && d.tests[0].kind == word && d.tests[0].base == fromSelf {
 		i, c, want := int(d.tests[0].at)-atFacts, d.tests[0].c, d.tests[0].yes == yes
 		return func(fr *frame) bool { return (fr.facts[i] == c) == want }
 	}
@@ -289,25 +280,14 @@ func equal(a, b value) (t test, ok bool) {
 	if a.kind == constant || a.kind == argument && b.kind != constant {
 		a, b = b, a
 	}
-	t = test{base: a.base, at: a.at, c: b.c}
-	switch {
-	case b.kind == argument && a.kind == word:
+	t = test{kind: a.kind, base: a.base, at: a.at, c: b.c}
+	if b.kind == argument && a.kind == word {
 		t.kind, t.c = wordIsArg, uint64(b.at)
 		return t, true
-	case b.kind != constant:
-		return t, false
 	}
 	switch a.kind {
-	case word:
-		t.kind = wordIs
-	case peerState:
-		t.kind = stateIs
-	case selfState:
-		t.kind = selfIs
-	case argument:
-		t.kind = argIs
-	default:
-		return t, false
+	case word, peerState, selfState, argument:
+		return t, b.kind == constant
 	}
-	return t, true
+	return t, false
 }

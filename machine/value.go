@@ -14,12 +14,13 @@ type valueKind uint8
 
 const (
 	noValue   valueKind = iota // of what does not compile
-	constant                   // c
-	argument                   // the event's argument at at
 	word                       // of the world
+	wordIsArg                  // of a test only: the same, held against an argument
 	peerState                  // the state of another instance
+	argument                   // the event's argument at at
 	selfState                  // the state of the instance
 	computed                   // by fn
+	constant                   // c
 )
 
 // Where a word is counted from.
